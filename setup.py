@@ -1,0 +1,80 @@
+"""Build of the compiled engine. Everything else about the package stands in pyproject.toml.
+
+TOKBPE_DEBUG_BUILD=1  bounds, initialization and overflow checks, -O0 -g
+TOKBPE_SANITIZE=1     AddressSanitizer and UndefinedBehaviorSanitizer (gcc, clang)
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+DEBUG = os.environ.get("TOKBPE_DEBUG_BUILD") == "1"
+SANITIZE = os.environ.get("TOKBPE_SANITIZE") == "1"
+
+DIRECTIVES = {
+    "language_level": 3,
+    "binding": True,
+    "embedsignature": True,
+    "autotestdict": False,
+    "wraparound": False,
+    "cdivision": True,
+    "boundscheck": DEBUG,
+    "initializedcheck": DEBUG,
+    "overflowcheck": DEBUG,
+}
+
+# Each variant has a folder of its own, so that no file of one gets into another.
+BUILD = "build/" + "-".join(["debug" if DEBUG else "release"] + ["sanitized"] * SANITIZE)
+
+
+def flags():
+    if sys.platform == "win32":
+        if DEBUG or SANITIZE:
+            raise SystemExit("the debug and the sanitized build need gcc or clang")
+        return [], []
+    compiling = ["-O0", "-g"] if DEBUG else ["-O3"]
+    if not SANITIZE:
+        return compiling, []
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    # Python's own flags have -fwrapv, with which overflow of signed numbers would not be seen.
+    return [
+        *compiling,
+        "-O1",
+        "-g",
+        "-fno-wrapv",
+        "-fno-omit-frame-pointer",
+        *sanitizers,
+    ], sanitizers
+
+
+def extensions():
+    compiling, linking = flags()
+    for source in sorted(Path("tokbpe/fast").glob("*.pyx")):
+        yield Extension(
+            f"tokbpe.fast.{source.stem}",
+            [source.as_posix()],
+            extra_compile_args=compiling,
+            extra_link_args=linking,
+        )
+
+
+class BuildExtensions(build_ext):
+    def copy_extensions_to_source(self):
+        self.force = True  # else a newer file of another variant would stay in the tree
+        super().copy_extensions_to_source()
+
+
+setup(
+    ext_modules=cythonize(
+        list(extensions()), compiler_directives=DIRECTIVES, build_dir=f"{BUILD}/c"
+    ),
+    cmdclass={"build_ext": BuildExtensions},
+    options={
+        "build": {"build_base": BUILD},
+        "build_ext": {"parallel": os.cpu_count()},
+    },
+)
