@@ -1,0 +1,213 @@
+"""Cases to play on an engine, from texts to ids and back.
+
+A case yields the name and the outcome of each step: the value that a call gave or, just as
+good, the exception that it raised.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+LONGEST_MADE_TEXT = 300
+
+
+class Raised(NamedTuple):
+    """An exception as an outcome."""
+
+    type: type[Exception]
+    arguments: tuple[object, ...]
+    text: str
+
+
+def attempt(call: Callable[..., Any], *arguments: object) -> Any:
+    """What a call gives: its value or what it raises."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        return Raised(type(error), error.args, str(error))
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Stands for a generator of these items, which in the end raises `error` if there is one."""
+
+    items: Sequence[object]
+    error: Exception | None = None
+
+    def generator(self) -> Iterator[object]:
+        yield from fresh(self.items)
+        if self.error is not None:
+            raise self.error
+
+
+def fresh(value: Any) -> Any:
+    """A copy for one engine alone, in which generators are real and not used up."""
+    if isinstance(value, Generated):
+        return value.generator()
+    if type(value) in (list, tuple):
+        return type(value)(map(fresh, value))
+    return value
+
+
+@dataclass(frozen=True)
+class Options:
+    merges_wanted: Any
+    minimum_pair_frequency: Any = 2
+    tie_break: Any = "smallest"
+
+
+@dataclass(frozen=True)
+class TextCase:
+    """Documents, from text to merges to ids and back."""
+
+    corpus: Any
+    documents: list[Any]  # those of the corpus
+    pattern: Any
+    alphabet: list[bytes | None]
+    weight_factor: int
+    options: Options
+    texts: list[Any]  # to be encoded, beside the documents
+    recipe: list[int]  # of a text made from the learned vocabulary
+    ids: list[int]  # to be decoded
+
+    def play(self, engine):
+        for document in self.documents:
+            yield "split", attempt(engine.split, document, self.pattern)
+        counts = attempt(engine.count_pieces, fresh(self.corpus), self.pattern)
+        yield "count_pieces", counts
+        if isinstance(counts, Raised):
+            counts = {}
+        rows = [in_ids(piece, self.alphabet) for piece in counts]
+        weights = [count * self.weight_factor for count in counts.values()]
+        merges = yield from play_training(engine, rows, weights, self.alphabet, self.options)
+        yield from play_encoding(
+            engine, self.alphabet, merges, self.pattern, self.documents + self.texts, self.recipe
+        )
+        yield from play_decoding(engine, self.alphabet, merges, self.ids)
+
+
+@dataclass(frozen=True)
+class TrainingCase:
+    """Sequences of ids of any alphabet, with weights of any size."""
+
+    sequences: list[list[int]]
+    weights: list[int] | None
+    alphabet: list[bytes | None]
+    options: Options
+
+    def play(self, engine):
+        yield from play_training(engine, self.sequences, self.weights, self.alphabet, self.options)
+
+
+@dataclass(frozen=True)
+class EncodingCase:
+    """A list of merges that no training gave."""
+
+    alphabet: list[bytes | None]
+    merges: list[tuple[int, int]]
+    pattern: Any
+    texts: list[Any]
+    recipe: list[int]
+    ids: list[int]
+
+    def play(self, engine):
+        yield from play_encoding(
+            engine, self.alphabet, self.merges, self.pattern, self.texts, self.recipe
+        )
+        yield from play_decoding(engine, self.alphabet, self.merges, self.ids)
+
+
+@dataclass(frozen=True)
+class CallCase:
+    """One call, mostly with something wrong in it. Its last argument can be a table."""
+
+    function: str
+    arguments: tuple[Any, ...]
+    table_function: str | None = None
+    table_arguments: tuple[Any, ...] = ()
+
+    def play(self, engine):
+        yield self.function, attempt(self.call, engine)
+
+    def call(self, engine):
+        arguments = fresh(self.arguments)
+        if self.table_function is not None:
+            table = getattr(engine, self.table_function)(*fresh(self.table_arguments))
+            return getattr(engine, self.function)(*arguments, table)
+        result = getattr(engine, self.function)(*arguments)
+        if self.function == "train":
+            return as_lists(result)
+        if self.function == "train_steps":
+            return list(result)
+        # What a table looks like is each engine's own affair.
+        return None if self.function.endswith("table") else result
+
+
+def play_training(engine, rows, weights, alphabet, options):
+    """Count, train and replay; gives the merges."""
+    settings = (
+        options.merges_wanted,
+        options.minimum_pair_frequency,
+        options.tie_break,
+    )
+    yield (
+        "count_pairs",
+        attempt(engine.count_pairs, rows, [1] * len(rows) if weights is None else weights),
+    )
+    trained = attempt(lambda: as_lists(engine.train(rows, weights, alphabet, *settings)))
+    yield "train", trained
+    steps = attempt(lambda: list(engine.train_steps(rows, weights, alphabet, *settings)))
+    yield "train_steps", steps
+    if isinstance(trained, Raised):
+        return []
+    merges, _ = trained
+    for row in rows[:2]:
+        for new_id, pair in enumerate(merges, len(alphabet)):
+            row = engine.merge_pair(row, pair, new_id)
+            yield "merge_pair", row
+    return merges
+
+
+def as_lists(trained):
+    """Merges and counts as lists; of the compiled engine they are arrays."""
+    merges, counts = trained
+    return [(int(left), int(right)) for left, right in merges], [int(count) for count in counts]
+
+
+def play_encoding(engine, alphabet, merges, pattern, texts, recipe):
+    """Encode texts, and one made from the vocabulary; decode what they give."""
+    table = attempt(engine.encoding_table, alphabet, merges, pattern)
+    if isinstance(table, Raised):
+        yield "encoding_table", table
+        return
+    pieces = vocabulary(alphabet, merges)
+    made = b"".join(pieces[number % len(pieces)] or b"" for number in recipe if pieces)
+    decoding_table = engine.decoding_table(pieces)
+    for text in [*texts, made[:LONGEST_MADE_TEXT]]:
+        ids = attempt(engine.encode, text, table)
+        yield "encode", ids
+        if not isinstance(ids, Raised):
+            yield "decode", attempt(engine.decode, ids, decoding_table)
+
+
+def play_decoding(engine, alphabet, merges, ids):
+    table = engine.decoding_table(vocabulary(alphabet, merges))
+    yield "decode", attempt(engine.decode, ids, table)
+
+
+def in_ids(data: bytes, alphabet: list[bytes | None]) -> Sequence[int]:
+    """Bytes as ids; one that is not in the alphabet gets an id that is not either."""
+    known = {string[0]: id for id, string in enumerate(alphabet) if string is not None}
+    if all(known.get(byte) == byte for byte in data):
+        return data
+    return [known.get(byte, len(alphabet)) for byte in data]
+
+
+def vocabulary(
+    alphabet: Sequence[bytes | None], merges: Iterable[tuple[int, int]]
+) -> list[bytes | None]:
+    """The bytes of all ids."""
+    pieces = list(alphabet)
+    for left, right in merges:
+        pieces.append(pieces[left] + pieces[right])
+    return pieces

@@ -1,0 +1,43 @@
+"""What all tests share: the two engines, the data folder, the hypothesis profiles."""
+
+import importlib
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `pytest --hypothesis-profile=long`, with TOKBPE_EXAMPLES as many examples as one likes.
+# No deadline and no complaint of slowness: the sanitized build is slow. No database in CI, where
+# it would not last; a failure prints what reproduces it.
+settings.register_profile(
+    "default",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    **({"database": None} if os.environ.get("CI") else {}),
+)
+settings.register_profile(
+    "long",
+    settings.get_profile("default"),
+    max_examples=int(os.environ.get("TOKBPE_EXAMPLES", "20000")),
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(params=["reference", "fast"])
+def engine(request: pytest.FixtureRequest) -> ModuleType:
+    """Each of the two engines in turn."""
+    return importlib.import_module(f"tokbpe.{request.param}")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real vocabularies and text that TOKBPE_DATA names."""
+    if "TOKBPE_DATA" not in os.environ:
+        pytest.skip("TOKBPE_DATA is not set: it names the folder of real vocabularies and text")
+    folder = Path(os.environ["TOKBPE_DATA"])
+    if not folder.is_dir():
+        pytest.fail(f"TOKBPE_DATA names {folder}, which is no folder")
+    return folder

@@ -1,0 +1,271 @@
+"""Checks of what callers pass, so that each message exists once and both engines give the same.
+
+A function that checks returns the value in the form that the engines want. A function that is
+named for a fault returns the exception, for its caller to raise.
+"""
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+Pair: TypeAlias = tuple[int, int]
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Document: TypeAlias = str | Buffer
+Documents: TypeAlias = Document | Iterable[Document]
+
+DOCUMENT_TYPES = (str, bytes, bytearray, memoryview)
+TIE_BREAKS = ("smallest", "first", "greatest")
+ERRORS = ("strict", "replace")
+HIGHEST_COUNT = 2**63 - 1
+LARGEST_VOCABULARY = 2**32 - 1
+
+
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def choice(value: object, name: str, allowed: Iterable[str]) -> str:
+    """One of a few names."""
+    names = list(allowed)
+    if not isinstance(value, str):
+        raise TypeError(
+            f"{name} must be one of {', '.join(map(repr, names))}, not {type_name(value)}"
+        )
+    if value not in names:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, not {value!r}")
+    return value
+
+
+def whole_number(value: object, name: str, least: int, most: int) -> int:
+    """A whole number within bounds; bools and floats are none."""
+    number = as_index(value)
+    if number is None:
+        raise TypeError(f"{name} must be a whole number, not {type_name(value)}")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, not {number}")
+    return number
+
+
+def as_index(value: object) -> int | None:
+    """A whole number as an `int`, or None for what is none (a bool, a float, text)."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+# Documents
+
+
+def document_bytes(text: object, index: int | None = None) -> bytes:
+    """The UTF-8 bytes of one document; `index` is its place in a corpus."""
+    if isinstance(text, str):
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            if index is not None:
+                error.reason += f" (document {index})"
+            raise
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    what = "a document" if index is None else f"document {index}"
+    raise TypeError(f"{what} must be str or bytes, not {type_name(text)}")
+
+
+def documents(corpus: Documents) -> Iterator[bytes]:
+    """The documents of a corpus one by one; a `str` or `bytes` is a single document."""
+    if isinstance(corpus, DOCUMENT_TYPES):
+        yield document_bytes(corpus)
+        return
+    if isinstance(corpus, Mapping) or not isinstance(corpus, Iterable):
+        raise TypeError(
+            f"a corpus must be str, bytes or an iterable of these, not {type_name(corpus)}"
+        )
+    for index, document in enumerate(corpus):
+        yield document_bytes(document, index)
+
+
+# Training
+
+
+def training_alphabet(alphabet: Sequence[bytes | None]) -> list[bytes]:
+    """The byte string of each base id; b"" stands for None, an id that is no symbol."""
+    strings = list(alphabet)
+    seen: dict[bytes, int] = {}
+    for id, string in enumerate(strings):
+        if string is None:
+            continue
+        if not isinstance(string, bytes):
+            raise TypeError(
+                f"alphabet entry {id} must be bytes or None, not {type_name(string)}"
+            )
+        if not string:
+            raise ValueError(f"alphabet entry {id} is empty; None stands for an id without symbol")
+        if string in seen:
+            raise ValueError(f"alphabet entries {seen[string]} and {id} are both {string!r}")
+        seen[string] = id
+    return [string or b"" for string in strings]
+
+
+def training_options(
+    merges_wanted: object, minimum_pair_frequency: object, tie_break: object
+) -> tuple[int, int]:
+    """The merges wanted and the minimum frequency as ints; the tie rule is one of the three."""
+    merges = whole_number(merges_wanted, "merges_wanted", 0, LARGEST_VOCABULARY)
+    minimum = pair_frequency(minimum_pair_frequency)
+    choice(tie_break, "tie_break", TIE_BREAKS)
+    return merges, minimum
+
+
+def pair_frequency(value: object) -> int:
+    return whole_number(value, "minimum_pair_frequency", 1, HIGHEST_COUNT)
+
+
+def training_rows(
+    sequences: Iterable[Iterable[int]],
+    weights: Iterable[int] | None,
+    alphabet: Sequence[bytes],
+) -> tuple[list[list[int]], list[int]]:
+    """Sequences as lists of ids and their weights as ints, each checked."""
+    rows, counts = training_lists(sequences, weights)
+    checked_rows, checked_weights, places = [], [], 0
+    for index, (row, count) in enumerate(zip(rows, counts)):
+        weight = sequence_weight(count, index)
+        symbols = sequence_symbols(row, index, alphabet)
+        places += weight * max(len(symbols) - 1, 0)
+        if places > HIGHEST_COUNT:
+            raise counts_overflow(index)
+        checked_rows.append(symbols)
+        checked_weights.append(weight)
+    return checked_rows, checked_weights
+
+
+def training_lists(
+    sequences: Iterable[Iterable[int]], weights: Iterable[int] | None
+) -> tuple[list[Iterable[int]], list[int]]:
+    """Sequences and weights as lists of one length; without weights each sequence counts once."""
+    rows = list(sequences)
+    counts = [1] * len(rows) if weights is None else list(weights)
+    if len(rows) != len(counts):
+        raise ValueError(f"{len(rows)} sequences, but {len(counts)} weights")
+    return rows, counts
+
+
+def sequence_weight(value: object, index: int) -> int:
+    return whole_number(value, f"the weight of sequence {index}", 1, HIGHEST_COUNT)
+
+
+def sequence_symbols(
+    sequence: Iterable[int], index: int, alphabet: Sequence[bytes]
+) -> list[int]:
+    """The base ids of one sequence."""
+    if isinstance(sequence, str) or not isinstance(sequence, Iterable):
+        raise TypeError(
+            f"sequence {index} must be bytes or an iterable of ids, not {type_name(sequence)}"
+        )
+    symbols = []
+    for position, value in enumerate(sequence):
+        symbol = as_index(value)
+        if symbol is None:
+            raise TypeError(
+                f"an id must be a whole number; "
+                f"position {position} of sequence {index} holds {value!r}"
+            )
+        if not 0 <= symbol < len(alphabet) or not alphabet[symbol]:
+            raise no_symbol(symbol, position, index, len(alphabet))
+        symbols.append(symbol)
+    return symbols
+
+
+def no_symbol(symbol: int, position: int, index: int, size: int) -> ValueError:
+    return ValueError(
+        f"position {position} of sequence {index} holds {symbol}, "
+        f"which is no id of the alphabet of {size}"
+    )
+
+
+def counts_overflow(index: int) -> ValueError:
+    return ValueError(
+        f"with sequence {index} the pair counts of this corpus could pass 2**63 - 1, "
+        "the highest that can be counted"
+    )
+
+
+# Encoding
+
+
+def encoding_parts(
+    alphabet: Sequence[bytes | None], merges: Iterable[Pair]
+) -> tuple[dict[int, int], list[Pair]]:
+    """Byte -> id and the list of merges; every merge joins two ids that exist before it."""
+    symbols: dict[int, int] = {}
+    for id, string in enumerate(alphabet):
+        if string is None:
+            continue
+        if not isinstance(string, bytes) or len(string) != 1:
+            raise ValueError(f"alphabet entry {id} must be one byte or None, not {string!r}")
+        if string[0] in symbols:
+            raise ValueError(f"alphabet entries {symbols[string[0]]} and {id} are both {string!r}")
+        symbols[string[0]] = id
+    pairs: dict[Pair, int] = {}
+    for index, merge in enumerate(merges):
+        left, right = (merge_half(half, index, alphabet) for half in merge)
+        first = pairs.setdefault((left, right), index)
+        if first != index:
+            raise ValueError(f"merges {first} and {index} both join {left} and {right}")
+    return symbols, list(pairs)
+
+
+def merge_half(value: object, index: int, alphabet: Sequence[bytes | None]) -> int:
+    """One half of merge number `index`, whose own id is len(alphabet) + index."""
+    id = as_index(value)
+    if id is None:
+        raise TypeError(f"merge {index} must join two ids, not {value!r}")
+    next_id = len(alphabet) + index
+    if not 0 <= id < next_id or (id < len(alphabet) and alphabet[id] is None):
+        raise ValueError(f"merge {index} joins {id}, which is no id before {next_id}")
+    return id
+
+
+def absent_byte(byte: int, position: int, symbols: Mapping[int, int]) -> ValueError:
+    known = bytes(sorted(symbols))
+    return ValueError(
+        f"byte 0x{byte:02x} at byte position {position} is not in the vocabulary, "
+        f"which knows {len(known)} bytes: {known!r}"
+    )
+
+
+# Decoding
+
+
+def vocabulary(entries: Iterable[bytes | None]) -> tuple[bytes | None, ...]:
+    """The bytes of each id, None for a gap."""
+    pieces = tuple(entries)
+    for id, piece in enumerate(pieces):
+        if piece is not None and not isinstance(piece, bytes):
+            raise TypeError(
+                f"vocabulary entry {id} must be bytes or None, not {type_name(piece)}"
+            )
+    return pieces
+
+
+def ids(values: Iterable[int]) -> Iterable[int]:
+    """Ids to decode: any iterable of whole numbers but text and bytes."""
+    if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
+        raise TypeError(f"ids must be an iterable of whole numbers, not {type_name(values)}")
+    return values
+
+
+def known_piece(value: object, position: int, pieces: Sequence[bytes | None]) -> bytes:
+    """The bytes of an id that stands at `position`."""
+    id = as_index(value)
+    if id is None:
+        raise TypeError(f"an id must be a whole number; position {position} holds {value!r}")
+    if not 0 <= id < len(pieces):
+        raise ValueError(f"id {id} at position {position} is not from 0 to {len(pieces) - 1}")
+    piece = pieces[id]
+    if piece is None:
+        raise ValueError(f"id {id} at position {position} is a gap: the vocabulary has no piece")
+    return piece
