@@ -1,0 +1,255 @@
+"""Byte-pair encoding in plain Python: the algorithm as a person would explain it.
+
+The compiled engine, `tokbpe.fast`, has the same functions and must give the same results and
+the same errors. It, and the tests, cite the points below by their numbers.
+
+Pieces
+  1. A corpus is one document (a `str`, or bytes) or an iterable of documents. Text stands for
+     its UTF-8 bytes; a lone surrogate has none and is an error.
+  2. A pattern cuts a document into pieces. Its matches, found from left to right, are pieces,
+     and so is the text between two matches; an empty match cuts nothing. Without a pattern a
+     document is one piece.
+  3. Bytes that are no UTF-8 are not shown to the pattern: each longest run of them is a piece.
+  4. Equal pieces are counted together, in the order of their first appearance.
+
+Training
+  5. Sequences of symbols are trained on, each with a weight: how often it occurs. Neighbors in
+     a sequence form a pair, whose count is the sum of the weights of its places. Places may
+     overlap: `a a a` holds the pair `a a` twice.
+  6. The pair with the highest count is merged, if that is at least the minimum frequency;
+     otherwise training ends.
+  7. Equal counts are told apart by one of three rules. "smallest": the smaller pair of ids.
+     "first": the pair met first in the sequences as they now stand. "greatest": the greater
+     pair of byte strings.
+  8. The merged pair becomes the next id. It is replaced in every sequence, from left to right
+     and without overlap: `a a a` becomes `aa a`. No merge reaches beyond a sequence.
+
+Encoding and decoding
+  9. Inside each piece the neighbors whose merge was learned earliest are merged first, and of
+     those the leftmost, one place at a time, until no neighbors can be merged.
+ 10. Decoding joins the bytes of the ids.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tokbpe import arguments, patterns
+from tokbpe.arguments import Buffer, Documents, Pair
+from tokbpe.patterns import Pattern
+
+NOT_UTF8 = re.compile("([\udc80-\udcff]+)")
+
+
+def split(text: str | Buffer, pattern: str | Pattern | None = None) -> list[bytes]:
+    """Cut one document into its pieces (points 1 to 3).
+
+    ("I like it", "gpt2") -> [b"I", b" like", b" it"]
+    """
+    data = arguments.document_bytes(text)
+    if pattern is None:
+        return [data] if data else []
+    pattern = patterns.get(pattern)
+    pieces = []
+    # Every second run is one of bytes that are no UTF-8, each decoded to a lone surrogate.
+    runs = NOT_UTF8.split(data.decode("utf-8", "surrogateescape"))
+    for number, run in enumerate(runs):
+        texts = cut(run, pattern) if number % 2 == 0 else [run]
+        pieces += [text.encode("utf-8", "surrogateescape") for text in texts]
+    return pieces
+
+
+def cut(text: str, pattern: Pattern) -> list[str]:
+    """The matches of a pattern and the text between them; several regexes cut one after another."""
+    texts = [text]
+    for regex in pattern.regexes:
+        parts = []
+        for text in texts:
+            end = 0
+            for match in regex.finditer(text):
+                if match.group():
+                    if pattern.keep_gaps:
+                        parts.append(text[end : match.start()])
+                    parts.append(match.group())
+                    end = match.end()
+            if pattern.keep_gaps:
+                parts.append(text[end:])
+        texts = [part for part in parts if part]
+    return texts
+
+
+def count_pieces(corpus: Documents, pattern: str | Pattern | None = None) -> dict[bytes, int]:
+    """Count equal pieces of all documents, in order of first appearance (point 4).
+
+    (["low lower", "low"], "gpt2") -> {b"low": 2, b" lower": 1}
+    """
+    counts: dict[bytes, int] = {}
+    for document in arguments.documents(corpus):
+        for piece in split(document, pattern):
+            counts[piece] = counts.get(piece, 0) + 1
+    return counts
+
+
+def count_pairs(sequences: Sequence[Sequence[int]], weights: Sequence[int]) -> dict[Pair, int]:
+    """Count neighbors, in the order in which they are first met (point 5).
+
+    ([[1, 1, 1, 2], [1, 2]], [1, 5]) -> {(1, 1): 2, (1, 2): 6}
+    """
+    counts: Counter[Pair] = Counter()
+    for sequence, weight in zip(sequences, weights):
+        pairs = zip(sequence, sequence[1:])
+        if weight == 1:
+            counts.update(pairs)
+        else:
+            for pair in pairs:
+                counts[pair] += weight
+    return dict(counts)
+
+
+def choose_pair(counts: Mapping[Pair, int], strings: Sequence[bytes], tie_break: str) -> Pair:
+    """The pair to merge next (points 6 and 7)."""
+    if tie_break == "first":
+        # The counts stand in the order met, and max() takes the first of equals.
+        return max(counts, key=counts.__getitem__)
+    if tie_break == "greatest":
+        return max(counts, key=lambda p: (counts[p], strings[p[0]], strings[p[1]], p))
+    highest = max(counts.values())
+    return min(pair for pair, count in counts.items() if count == highest)
+
+
+def merge_pair(sequence: Sequence[int], pair: Pair, new_id: int) -> list[int]:
+    """Replace a pair from left to right, without overlap (point 8).
+
+    ([1, 1, 1, 2], (1, 1), 3) -> [3, 1, 2]
+    """
+    left, right = pair
+    merged: list[int] = []
+    previous = None
+    for symbol in sequence:
+        if symbol == right and previous == left:
+            # The new id is neither half of the pair, so what was merged is not merged again.
+            merged[-1] = previous = new_id
+        else:
+            merged.append(symbol)
+            previous = symbol
+    return merged
+
+
+def train_steps(
+    sequences: Iterable[Iterable[int]],
+    weights: Iterable[int] | None,
+    alphabet: Sequence[bytes | None],
+    merges_wanted: int,
+    minimum_pair_frequency: int = 2,
+    tie_break: str = "smallest",
+) -> Iterator[tuple[Pair, int]]:
+    """Learn merges one by one, and yield each pair with its count (points 5 to 8).
+
+    `alphabet` gives each base id its byte string (None for an id that is no symbol), so the
+    first merge has the id `len(alphabet)`. No weights: each sequence counts once.
+
+    ([b"abab"], None, BYTES, 1) -> ((97, 98), 2)
+    """
+    strings = arguments.training_alphabet(alphabet)
+    merges_wanted, minimum_pair_frequency = arguments.training_options(
+        merges_wanted, minimum_pair_frequency, tie_break
+    )
+    rows, counts_of_rows = arguments.training_rows(sequences, weights, strings)
+    for new_id in range(len(strings), len(strings) + merges_wanted):
+        counts = count_pairs(rows, counts_of_rows)
+        if not counts:
+            return
+        pair = choose_pair(counts, strings, tie_break)
+        if counts[pair] < minimum_pair_frequency:
+            return
+        strings.append(strings[pair[0]] + strings[pair[1]])
+        rows = [merge_pair(row, pair, new_id) for row in rows]
+        yield pair, counts[pair]
+
+
+def train(
+    sequences: Iterable[Iterable[int]],
+    weights: Iterable[int] | None,
+    alphabet: Sequence[bytes | None],
+    merges_wanted: int,
+    minimum_pair_frequency: int = 2,
+    tie_break: str = "smallest",
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[list[Pair], list[int]]:
+    """Learn merges: all pairs and their counts, as `train_steps` yields them.
+
+    `progress` is called with the merges done and wanted, from time to time.
+    """
+    merges, counts = [], []
+    steps = train_steps(
+        sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break
+    )
+    for pair, count in steps:
+        merges.append(pair)
+        counts.append(count)
+        if progress is not None:
+            progress(len(merges), merges_wanted)
+    return merges, counts
+
+
+class EncodingTable(NamedTuple):
+    """What `encode` looks up."""
+
+    symbols: dict[int, int]  # byte -> id
+    merges: dict[Pair, int]  # pair -> id; the lower, the earlier learned
+    pattern: Pattern | None
+
+
+def encoding_table(
+    alphabet: Sequence[bytes | None],
+    merges: Iterable[Pair],
+    pattern: str | Pattern | None = None,
+) -> EncodingTable:
+    """Prepare `encode`. The alphabet is single bytes; merge number n has the id len(alphabet) + n."""
+    symbols, pairs = arguments.encoding_parts(alphabet, merges)
+    merge_ids = {pair: len(alphabet) + rank for rank, pair in enumerate(pairs)}
+    return EncodingTable(symbols, merge_ids, patterns.lossless(pattern))
+
+
+def encode(text: str | Buffer, table: EncodingTable) -> list[int]:
+    """The ids of a document (point 9)."""
+    ids: list[int] = []
+    position = 0
+    for piece in split(text, table.pattern):
+        for byte in piece:
+            if byte not in table.symbols:
+                raise arguments.absent_byte(byte, position + piece.index(byte), table.symbols)
+        ids += merge_piece([table.symbols[byte] for byte in piece], table.merges)
+        position += len(piece)
+    return ids
+
+
+def merge_piece(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
+    """Merge the earliest learned pair, the leftmost of equals, again and again (point 9).
+
+    ([1, 2, 3], {(2, 3): 4, (1, 2): 5}) -> [1, 4]
+    """
+    while True:
+        found = [
+            (merges[pair], place)
+            for place, pair in enumerate(zip(ids, ids[1:]))
+            if pair in merges
+        ]
+        if not found:
+            return ids
+        new_id, place = min(found)
+        ids[place : place + 2] = [new_id]
+
+
+def decoding_table(vocabulary: Iterable[bytes | None]) -> tuple[bytes | None, ...]:
+    """Prepare `decode`: the bytes of each id, None where an id has no meaning."""
+    return arguments.vocabulary(vocabulary)
+
+
+def decode(ids: Iterable[int], table: Sequence[bytes | None]) -> bytes:
+    """The bytes of ids, joined (point 10)."""
+    return b"".join(
+        arguments.known_piece(id, position, table)
+        for position, id in enumerate(arguments.ids(ids))
+    )
