@@ -1,0 +1,32 @@
+"""The compiled engine: the functions of `tokbpe.reference`, with the same results and errors.
+
+Only two types differ: `train` returns NumPy arrays, and the tables that `encoding_table` and
+`decoding_table` prepare are opaque. Tables never change, so threads may share them.
+"""
+
+try:
+    from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
+    from tokbpe.fast.decode import decode, decoding_table
+    from tokbpe.fast.encode import encode, encoding_table
+    from tokbpe.fast.split import split
+    from tokbpe.fast.train import train, train_steps
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("tokbpe.fast."):
+        raise
+    raise ImportError(
+        f"the compiled engine is not built ({error.name} is missing): run `pip install .` in the "
+        'source folder, with a C compiler, or choose the slow one with engine="reference"'
+    ) from error
+
+__all__ = [
+    "count_pairs",
+    "count_pieces",
+    "decode",
+    "decoding_table",
+    "encode",
+    "encoding_table",
+    "merge_pair",
+    "split",
+    "train",
+    "train_steps",
+]

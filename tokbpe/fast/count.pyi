@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+from typing import final
+
+from tokbpe.arguments import Documents, Pair
+from tokbpe.patterns import Pattern
+
+SLICE_SIZE: int
+
+@final
+class PieceTable:
+    def __init__(self) -> None: ...
+
+@final
+class PairCounts:
+    def __init__(self) -> None: ...
+
+def count_pieces(corpus: Documents, pattern: str | Pattern | None = None) -> dict[bytes, int]: ...
+def count_pairs(sequences: Sequence[Sequence[int]], weights: Sequence[int]) -> dict[Pair, int]: ...
+def merge_pair(sequence: Sequence[int], pair: Pair, new_id: int) -> list[int]: ...

@@ -1,0 +1,185 @@
+"""Decoding, compiled: the twin of `decode` in `tokbpe.reference`.
+
+The bytes of all ids lie in one blob. Ids are read and checked first, in their order, so that the
+size of the result is known before its bytes are copied, which is done without the GIL.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+import numpy as np
+
+from tokbpe import arguments
+
+from .memory cimport reserve, resized
+
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object)
+    long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
+
+# How many ids are worked on between two looks for signals.
+cdef enum:
+    SLICE = 1_000_000
+
+
+@cython.final
+cdef class DecodingTable:
+    """The bytes of each id; a sequence of bytes, None for a gap. It never changes."""
+
+    cdef uint8_t *blob
+    cdef uint64_t *ends  # by id, in the blob
+    cdef uint8_t *known  # by id; 0 is a gap
+    cdef size_t size
+
+    def __cinit__(self, vocabulary):
+        cdef tuple pieces = arguments.vocabulary(vocabulary)
+        cdef size_t total = sum([len(piece) for piece in pieces if piece])
+        cdef size_t end = 0
+        cdef size_t id
+        self.blob = <uint8_t *> resized(NULL, total, 1)
+        self.ends = <uint64_t *> resized(NULL, len(pieces), sizeof(uint64_t))
+        self.known = <uint8_t *> resized(NULL, len(pieces), 1)
+        if self.blob == NULL or self.ends == NULL or self.known == NULL:
+            raise MemoryError(f"no memory for a vocabulary of {len(pieces)} ids")
+        for id, piece in enumerate(pieces):
+            self.known[id] = piece is not None
+            if piece:
+                memcpy(self.blob + end, PyBytes_AS_STRING(piece), len(piece))
+                end += len(piece)
+            self.ends[id] = end
+        self.size = len(pieces)
+
+    def __dealloc__(self):
+        free(self.blob)
+        free(self.ends)
+        free(self.known)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, id):
+        cdef size_t n = arguments.whole_number(id, "id", 0, self.size - 1)
+        if not self.known[n]:
+            return None
+        return (<const char *> self.blob)[self.start(n) : self.ends[n]]
+
+    cdef inline uint64_t start(self, size_t id) noexcept nogil:
+        return self.ends[id - 1] if id else 0
+
+    cdef inline bint has(self, long long id) noexcept nogil:
+        return 0 <= id and <size_t> id < self.size and self.known[id]
+
+
+@cython.final
+cdef class IdBuffer:
+    """Ids that were read, each of them known to a table."""
+
+    cdef uint32_t *ids
+    cdef size_t size
+    cdef size_t capacity
+
+    def __dealloc__(self):
+        free(self.ids)
+
+    cdef int append(self, uint32_t id) except -1 nogil:
+        reserve(<void **> &self.ids, &self.capacity, self.size + 1, sizeof(uint32_t))
+        self.ids[self.size] = id
+        self.size += 1
+        return 0
+
+    cdef int read_values(self, values, DecodingTable table) except -1:
+        """Read any iterable of whole numbers."""
+        cdef int overflow = 0
+        cdef long long id
+        for value in arguments.ids(values):
+            if self.size % SLICE == SLICE - 1:
+                PyErr_CheckSignals()
+            id = -1
+            if PyLong_CheckExact(value):
+                id = PyLong_AsLongLongAndOverflow(value, &overflow)
+            if not table.has(id):
+                # An error, or a whole number of another type.
+                arguments.known_piece(value, self.size, table)
+                id = arguments.as_index(value)
+            self.append(<uint32_t> id)
+        return 0
+
+    cdef int read_array(self, const long long[::1] values, DecodingTable table) except -1:
+        """Read an array of signed 64-bit numbers."""
+        cdef size_t count = values.shape[0]
+        cdef size_t end
+        reserve(<void **> &self.ids, &self.capacity, count, sizeof(uint32_t))
+        while self.size < count:
+            end = min(count, self.size + SLICE)
+            with nogil:
+                while self.size < end and table.has(values[self.size]):
+                    self.ids[self.size] = <uint32_t> values[self.size]
+                    self.size += 1
+            if self.size < end:
+                arguments.known_piece(values[self.size], self.size, table)
+            PyErr_CheckSignals()
+        return 0
+
+
+def decoding_table(vocabulary):
+    """Prepare `decode`: the bytes of each id, None where an id has no meaning."""
+    return DecodingTable(vocabulary)
+
+
+def decode(ids, DecodingTable table not None):
+    """The bytes of ids, joined (point 10).
+
+    The twin of `tokbpe.reference.decode`. Arrays are read without the GIL.
+    """
+    cdef IdBuffer buffer = IdBuffer()
+    cdef size_t total, end
+    cdef size_t done = 0
+    cdef uint8_t *out
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and fits_int64(ids.dtype):
+        buffer.read_array(np.ascontiguousarray(ids, np.int64), table)
+    else:
+        buffer.read_values(ids, table)
+    with nogil:
+        total = total_size(buffer, table)
+    data = PyBytes_FromStringAndSize(NULL, total)
+    out = <uint8_t *> PyBytes_AS_STRING(data)
+    while done < buffer.size:
+        end = min(buffer.size, done + SLICE)
+        with nogil:
+            out = copy_pieces(out, buffer.ids + done, end - done, table)
+        done = end
+        PyErr_CheckSignals()
+    return data
+
+
+cdef bint fits_int64(dtype):
+    return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
+
+
+cdef size_t total_size(IdBuffer buffer, DecodingTable table) noexcept nogil:
+    cdef size_t total = 0
+    cdef size_t i
+    for i in range(buffer.size):
+        total += table.ends[buffer.ids[i]] - table.start(buffer.ids[i])
+    return total
+
+
+cdef uint8_t *copy_pieces(
+    uint8_t *out,  # OUT
+    const uint32_t *ids,  # IN
+    size_t count,
+    DecodingTable table,
+) noexcept nogil:
+    """Write the pieces; returns where they end."""
+    cdef size_t i, size
+    cdef uint64_t start
+    for i in range(count):
+        start = table.start(ids[i])
+        size = table.ends[ids[i]] - start
+        memcpy(out, table.blob + start, size)
+        out += size
+    return out

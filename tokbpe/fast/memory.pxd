@@ -1,0 +1,29 @@
+"""Growing C arrays: every multiplication of sizes is checked, a failure is a MemoryError."""
+
+from libc.stdint cimport SIZE_MAX
+from libc.stdlib cimport realloc
+
+
+cdef inline void *resized(void *memory, size_t count, size_t size) noexcept nogil:
+    """`memory` resized to `count` items of `size` bytes; NULL, and nothing changed, on failure."""
+    if count > SIZE_MAX // size:
+        return NULL
+    return realloc(memory, count * size if count else size)
+
+
+cdef inline int reserve(void **memory, size_t *capacity, size_t needed, size_t size) except -1 nogil:
+    """Make room for `needed` items of `size` bytes, growing by half at least."""
+    cdef size_t wanted
+    cdef void *grown
+    if needed <= capacity[0]:
+        return 0
+    wanted = capacity[0] + capacity[0] // 2 + 64
+    if wanted < needed:
+        wanted = needed
+    grown = resized(memory[0], wanted, size)
+    if grown == NULL:
+        with gil:
+            raise MemoryError(f"no memory for {wanted} items of {size} bytes")
+    memory[0] = grown
+    capacity[0] = wanted
+    return 0

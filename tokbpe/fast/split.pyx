@@ -1,0 +1,396 @@
+"""Cutting text into pieces, compiled: the twin of `split` in `tokbpe.reference` (points 1 to 3).
+
+A scanner looks at where a piece begins and tells where it ends, as its pattern would: the
+alternatives are tried in their order, and what a regular expression finds by going back is told
+from where the runs of its classes end. A run that is read further than its piece reaches is
+read again for the next piece, but not more often, so the time is linear.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from tokbpe import arguments, patterns, reference, unicode
+
+# The classes of characters. Each is one of SPACE, LETTER, NUMBER and OTHER; marks are OTHER.
+cdef enum:
+    SPACE = 1
+    LETTER = 2
+    NUMBER = 4
+    OTHER = 8
+    UPPER = 16  # Lu, Lt, Lm, Lo, M
+    LOWER = 32  # Ll, Lm, Lo, M
+    NEWLINE = 64  # \r and \n
+    BREAK = 128  # between words
+
+cdef tuple CLASS_FLAGS = (
+    ("White_Space", SPACE | BREAK),
+    ("N", NUMBER),
+    ("Lu", LETTER | UPPER),
+    ("Lt", LETTER | UPPER),
+    ("Ll", LETTER | LOWER),
+    ("Lm", LETTER | UPPER | LOWER),
+    ("Lo", LETTER | UPPER | LOWER),
+    ("M", OTHER | UPPER | LOWER),
+)
+
+# By code point. Filled when the module is imported, only read from then on.
+cdef uint8_t[0x110000] CLASSES
+
+
+cdef int fill_classes() except -1:
+    cdef size_t first, last
+    cdef int flags
+    memset(CLASSES, OTHER, sizeof(CLASSES))
+    for name, flags in CLASS_FLAGS:
+        for first, last in unicode.ranges(name):
+            memset(CLASSES + first, flags, last - first + 1)
+    for first in b"\r\n":
+        CLASSES[first] |= NEWLINE
+    for first in b"\x1c\x1d\x1e\x1f":
+        CLASSES[first] |= BREAK
+
+
+fill_classes()
+
+cdef dict KINDS = {
+    patterns.NAMED["gpt2"]: GPT2,
+    patterns.NAMED["cl100k"]: CL100K,
+    patterns.NAMED["llama3"]: LLAMA3,
+    patterns.NAMED["qwen2"]: QWEN2,
+    patterns.NAMED["o200k"]: O200K,
+    patterns.WORDS: WORDS,
+}
+
+
+cdef int scanner_kind(pattern) except -2:
+    """What cuts text by this pattern, which is checked as `patterns.get` does."""
+    if pattern is None:
+        return WHOLE
+    return KINDS.get(patterns.get(pattern), NOT_COMPILED)
+
+
+def split(text, pattern=None):
+    """Cut one document into its pieces (points 1 to 3).
+
+    ("I like it", "gpt2") -> [b"I", b" like", b" it"]
+    """
+    cdef Scanner scanner
+    cdef size_t start, end, count = 0
+    cdef bytes data = arguments.document_bytes(text)
+    cdef const uint8_t *bytes_of_data = data
+    cdef int kind = scanner_kind(pattern)
+    if kind == NOT_COMPILED:
+        return reference.split(data, pattern)
+    if kind == WHOLE:
+        return [data] if data else []
+    pieces = []
+    open_scanner(&scanner, kind, bytes_of_data, len(data))
+    while next_piece(&scanner, &start, &end):
+        pieces.append(PyBytes_FromStringAndSize(<const char *> bytes_of_data + start, end - start))
+        count += 1
+        if count % (1 << 16) == 0:
+            PyErr_CheckSignals()
+    return pieces
+
+
+# Documents: texts in UTF-8, and what stands between them and is none (point 3)
+
+
+cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil:
+    """Start at the beginning of a document, with any kind but NOT_COMPILED."""
+    scanner.kind = kind
+    scanner.data = data
+    scanner.size = size
+    scanner.position = 0
+    scanner.text_end = size if kind == WHOLE else 0
+    scanner.text_ended = kind == WHOLE
+
+
+cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil:
+    """Find the next piece, data[start:end]; False if there is none."""
+    cdef const uint8_t *data = scanner.data
+    cdef const uint8_t *text_end
+    while scanner.position < scanner.size:
+        if not scanner.text_ended:
+            extend_text(scanner, scanner.size)
+        start[0] = scanner.position
+        if scanner.position == scanner.text_end:
+            end[0] = other_bytes_end(data, scanner.position, scanner.size)
+            scanner.position = scanner.text_end = end[0]
+            scanner.text_ended = False
+            return True
+        text_end = data + scanner.text_end
+        if scanner.kind == WORDS:
+            start[0] = run_end(data + scanner.position, text_end, BREAK) - data
+            scanner.position = start[0]
+            if start[0] == scanner.text_end:
+                continue
+        end[0] = piece_end(scanner.kind, data + start[0], text_end) - data
+        scanner.position = end[0]
+        return True
+    return False
+
+
+cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil:
+    """Look for the end of the text in the next `most` bytes; True if it is found.
+
+    `next_piece` does this for all bytes at once. Whoever wants to be interrupted does it
+    before, part by part.
+    """
+    cdef const uint8_t *data = scanner.data
+    cdef size_t place = scanner.text_end
+    cdef size_t limit = place + min(most, scanner.size - place)
+    cdef size_t width = 1
+    cdef uint64_t eight
+    while place < limit and width:
+        if limit - place >= 8:
+            memcpy(&eight, data + place, 8)
+            if eight & <uint64_t> 0x8080808080808080 == 0:
+                place += 8
+                continue
+        width = utf8_width(data + place, scanner.size - place)
+        place += width
+    scanner.text_end = place
+    scanner.text_ended = width == 0 or place == scanner.size
+    return scanner.text_ended
+
+
+cdef size_t other_bytes_end(const uint8_t *data, size_t place, size_t size) noexcept nogil:
+    """Where a run of bytes that are no UTF-8 ends."""
+    while place < size and utf8_width(data + place, size - place) == 0:
+        place += 1
+    return place
+
+
+cdef inline size_t utf8_width(const uint8_t *p, size_t size) noexcept nogil:
+    """How many bytes the UTF-8 character at p has, 0 if there is none; `size` bytes can be read."""
+    cdef uint8_t lead = p[0]
+    cdef uint8_t least = 0x80, most = 0xBF  # of the second byte
+    if lead < 0x80:
+        return 1
+    if lead < 0xC2 or lead > 0xF4:
+        return 0
+    # The second byte tells what is overlong, a surrogate or above U+10FFFF.
+    if lead == 0xE0:
+        least = 0xA0
+    elif lead == 0xED:
+        most = 0x9F
+    elif lead == 0xF0:
+        least = 0x90
+    elif lead == 0xF4:
+        most = 0x8F
+    if size < 2 or p[1] < least or p[1] > most:
+        return 0
+    if lead < 0xE0:
+        return 2
+    if size < 3 or p[2] & 0xC0 != 0x80:
+        return 0
+    if lead < 0xF0:
+        return 3
+    if size < 4 or p[3] & 0xC0 != 0x80:
+        return 0
+    return 4
+
+
+# Patterns: where the piece that begins at p ends. The text goes up to `end`.
+
+
+cdef inline const uint8_t *piece_end(
+    int kind, const uint8_t *p, const uint8_t *end
+) noexcept nogil:
+    if kind == CL100K or kind == LLAMA3 or kind == QWEN2:
+        return cl100k_end(kind, p, end)
+    if kind == O200K:
+        return o200k_end(p, end)
+    if kind == GPT2:
+        return gpt2_end(p, end)
+    if kind == WORDS:
+        return word_end(p, end)
+    return end
+
+
+cdef inline const uint8_t *gpt2_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    cdef uint8_t flags, following
+    cdef const uint8_t *after = contraction_end(p, end, False)
+    if after != p:
+        return after
+    after = read_class(p, &flags)
+    if p[0] == b" " and after < end:
+        read_class(after, &following)
+        if not following & SPACE:
+            flags = following
+    if flags & SPACE:
+        return spaces_end(GPT2, p, end)
+    return run_end(after, end, flags & (LETTER | NUMBER | OTHER))
+
+
+cdef inline const uint8_t *cl100k_end(
+    int kind, const uint8_t *p, const uint8_t *end
+) noexcept nogil:
+    """For cl100k, llama3 and qwen2."""
+    cdef uint8_t flags, following = 0
+    cdef const uint8_t *after = contraction_end(p, end, True)
+    if after != p:
+        return after
+    after = read_class(p, &flags)
+    if flags & LETTER:
+        return run_end(after, end, LETTER)
+    if flags & NUMBER:
+        return after if kind == QWEN2 else numbers_end(after, end)
+    if after < end:
+        read_class(after, &following)
+    if following & LETTER and not flags & NEWLINE:
+        return run_end(after, end, LETTER)
+    if flags & OTHER or p[0] == b" " and following & OTHER:
+        return run_end(run_end(after, end, OTHER), end, NEWLINE)
+    return spaces_end(kind, p, end)
+
+
+cdef inline const uint8_t *o200k_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    cdef uint8_t flags, following = 0
+    cdef const uint8_t *after = read_class(p, &flags)
+    if flags & (UPPER | LOWER):
+        return contraction_end(cased_end(p, end), end, True)
+    if flags & NUMBER:
+        return numbers_end(after, end)
+    if after < end:
+        read_class(after, &following)
+    if following & (UPPER | LOWER) and not flags & NEWLINE:
+        return contraction_end(cased_end(after, end), end, True)
+    if flags & OTHER or p[0] == b" " and following & OTHER:
+        after = run_end(after, end, OTHER)
+        while after < end and (after[0] == b"/" or after[0] == b"\n" or after[0] == b"\r"):
+            after += 1
+        return after
+    return spaces_end(O200K, p, end)
+
+
+cdef inline const uint8_t *cased_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    """UPPER* LOWER+ or else UPPER+, at a letter or a mark.
+
+    Where no LOWER follows the run of UPPER, LOWER+ goes back to the last character of the run
+    that is of both. A mark in front could also stand for the sign that may precede a word; it
+    is tried as that first, with the same end, but it is a word itself if no other way is left.
+    """
+    cdef uint8_t flags = 0
+    cdef const uint8_t *place = p
+    cdef const uint8_t *after
+    cdef const uint8_t *both_end = NULL
+    while place < end:
+        after = read_class(place, &flags)
+        if not flags & UPPER:
+            break
+        if flags & LOWER:
+            both_end = after
+        place = after
+    if place < end and flags & LOWER:
+        return run_end(place, end, LOWER)
+    return place if both_end == NULL else both_end
+
+
+cdef inline const uint8_t *word_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    cdef uint8_t flags
+    cdef const uint8_t *after
+    while p < end:
+        after = read_class(p, &flags)
+        if flags & BREAK:
+            break
+        p = after
+    return p
+
+
+# Parts that patterns share
+
+
+cdef inline const uint8_t *spaces_end(
+    int kind, const uint8_t *p, const uint8_t *end
+) noexcept nogil:
+    """White space: up to its last line end (not gpt2), or all at the end of the text, or all
+    but the last character, which is left to what follows it."""
+    cdef uint8_t flags
+    cdef const uint8_t *place = p
+    cdef const uint8_t *after
+    cdef const uint8_t *last = p
+    cdef const uint8_t *line_end = NULL
+    while place < end:
+        after = read_class(place, &flags)
+        if not flags & SPACE:
+            break
+        if flags & NEWLINE:
+            line_end = after
+        last = place
+        place = after
+    if place == end and (kind == CL100K or kind == GPT2 or line_end == NULL):
+        return end
+    if kind != GPT2 and line_end != NULL:
+        return line_end
+    return place if last == p else last
+
+
+cdef inline const uint8_t *contraction_end(
+    const uint8_t *p, const uint8_t *end, bint any_case
+) noexcept nogil:
+    """'s 't 'm 'd 'll 've 're; p if there is none. Any case of s includes U+017F."""
+    cdef uint8_t fold = 0x20 if any_case else 0  # the bit between A and a
+    cdef uint8_t first, second
+    if end - p < 2 or p[0] != b"'":
+        return p
+    first = p[1] | fold
+    if first == b"s" or first == b"t" or first == b"m" or first == b"d":
+        return p + 2
+    if end - p < 3:
+        return p
+    second = p[2] | fold
+    if first == b"l" and second == b"l" or (first == b"v" or first == b"r") and second == b"e":
+        return p + 3
+    if any_case and p[1] == 0xC5 and p[2] == 0xBF:
+        return p + 3
+    return p
+
+
+cdef inline const uint8_t *numbers_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    """Up to two numbers more."""
+    cdef uint8_t flags
+    cdef const uint8_t *after
+    cdef int more = 0
+    while more < 2 and p < end:
+        after = read_class(p, &flags)
+        if not flags & NUMBER:
+            break
+        p = after
+        more += 1
+    return p
+
+
+cdef inline const uint8_t *run_end(
+    const uint8_t *p, const uint8_t *end, uint8_t classes
+) noexcept nogil:
+    """Where the characters of these classes end."""
+    cdef uint8_t flags
+    cdef const uint8_t *after
+    while p < end:
+        after = read_class(p, &flags)
+        if not flags & classes:
+            break
+        p = after
+    return p
+
+
+cdef inline const uint8_t *read_class(const uint8_t *p, uint8_t *flags) noexcept nogil:
+    """The class of the UTF-8 character at p; where the next one begins."""
+    cdef uint32_t lead = p[0]
+    if lead < 0x80:
+        flags[0] = CLASSES[lead]
+        return p + 1
+    if lead < 0xE0:
+        flags[0] = CLASSES[(lead & 0x1F) << 6 | p[1] & 0x3F]
+        return p + 2
+    if lead < 0xF0:
+        flags[0] = CLASSES[(lead & 0x0F) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F]
+        return p + 3
+    flags[0] = CLASSES[
+        (lead & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
+    ]
+    return p + 4

@@ -1,0 +1,24 @@
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokbpe.arguments import Pair
+
+def train_steps(
+    sequences: Iterable[Iterable[int]],
+    weights: Iterable[int] | None,
+    alphabet: Sequence[bytes | None],
+    merges_wanted: int,
+    minimum_pair_frequency: int = 2,
+    tie_break: str = "smallest",
+) -> Iterator[tuple[Pair, int]]: ...
+def train(
+    sequences: Iterable[Iterable[int]],
+    weights: Iterable[int] | None,
+    alphabet: Sequence[bytes | None],
+    merges_wanted: int,
+    minimum_pair_frequency: int = 2,
+    tie_break: str = "smallest",
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
