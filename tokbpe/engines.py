@@ -1,0 +1,72 @@
+"""The two engines behind one name: the only place that knows that there are two."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, cast
+
+from tokbpe import arguments
+from tokbpe.arguments import Buffer, Documents, Pair
+from tokbpe.patterns import Pattern
+
+NAMES = ("fast", "reference")
+VARIABLE = "TOKBPE_ENGINE"
+
+
+class Engine(Protocol):
+    """The functions that both engines have; `tokbpe.reference` explains them."""
+
+    __name__: str
+
+    def split(self, text: str | Buffer, pattern: str | Pattern | None = ...) -> list[bytes]: ...
+
+    def count_pieces(
+        self, corpus: Documents, pattern: str | Pattern | None = ...
+    ) -> dict[bytes, int]: ...
+
+    def train_steps(
+        self,
+        sequences: Iterable[Iterable[int]],
+        weights: Iterable[int] | None,
+        alphabet: Sequence[bytes | None],
+        merges_wanted: int,
+        minimum_pair_frequency: int = ...,
+        tie_break: str = ...,
+    ) -> Iterator[tuple[Pair, int]]: ...
+
+    # Merges and counts are lists or arrays, and the tables of each engine are its own.
+    def train(
+        self,
+        sequences: Iterable[Iterable[int]],
+        weights: Iterable[int] | None,
+        alphabet: Sequence[bytes | None],
+        merges_wanted: int,
+        minimum_pair_frequency: int = ...,
+        tie_break: str = ...,
+        progress: Callable[[int, int], object] | None = ...,
+    ) -> tuple[Any, Any]: ...
+
+    def encoding_table(
+        self,
+        alphabet: Sequence[bytes | None],
+        merges: Iterable[Pair],
+        pattern: str | Pattern | None = ...,
+    ) -> Any: ...
+
+    def encode(self, text: str | Buffer, table: Any) -> list[int]: ...
+
+    def decoding_table(self, vocabulary: Iterable[bytes | None]) -> Any: ...
+
+    def decode(self, ids: Iterable[int], table: Any) -> bytes: ...
+
+
+def name_of(engine: str | None = None) -> str:
+    """The engine's name: the one given, else that of the environment variable, else "fast"."""
+    if engine is not None:
+        return arguments.choice(engine, "engine", NAMES)
+    return arguments.choice(os.environ.get(VARIABLE) or "fast", VARIABLE, NAMES)
+
+
+def get(engine: str | None = None) -> Engine:
+    """The engine of a name; ValueError for an unknown one, ImportError if it is not built."""
+    return cast(Engine, importlib.import_module(f"tokbpe.{name_of(engine)}"))
