@@ -1,0 +1,36 @@
+"""What an installation of the package holds."""
+
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import tokbpe
+
+ROOT = Path(__file__).parents[1]
+COMPILED = sorted(path.stem for path in (ROOT / "tokbpe" / "fast").glob("*.pyx"))
+
+
+def test_the_version_is_that_of_the_package():
+    assert metadata.version("tokbpe") == tokbpe.__version__
+
+
+def test_the_command_is_installed():
+    (command,) = metadata.entry_points(group="console_scripts", name="tokbpe")
+    assert callable(command.load())
+
+
+def test_types_are_shipped():
+    assert resources.files("tokbpe").joinpath("py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_compiled_module_has_its_stub(name):
+    assert resources.files("tokbpe").joinpath("fast", f"{name}.pyi").is_file()
+
+
+def test_the_tests_compile_with_the_cython_of_the_build():
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    tests_need = project["project"]["optional-dependencies"]["test"]
+    assert set(project["build-system"]["requires"]) <= set(tests_need)

@@ -1,0 +1,135 @@
+"""The harness is seen to fail: copies of the compiled engine with one fault each are caught.
+
+A copy is one module of `tokbpe.fast`, built anew from changed text. All else is the engine that
+is tested, with the functions of that module put in the place of its own.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+from hypothesis import Phase
+
+from differential import compare_calls, compare_corpora
+from tokbpe import fast
+
+ROOT = Path(__file__).parents[1]
+COMPILER = (sysconfig.get_config_var("CC") or "cl").split()[0]
+
+pytestmark = pytest.mark.skipif(
+    shutil.which(COMPILER) is None, reason=f"the compiler {COMPILER} is not on this machine"
+)
+
+
+class Fault(NamedTuple):
+    module: str
+    right: str  # text that stands once in the module
+    wrong: str  # and what is put in its place
+
+
+FAULTS = {
+    "tie rule turned": Fault(
+        "train",
+        "return x.order < y.order",
+        "return x.order > y.order",
+    ),
+    "overlap in runs": Fault(
+        "train",
+        "pair.count += self.weights[sequence[0]]",
+        "pair.count += self.weights[sequence[0]] * (self.cells[position - 1] != right)",
+    ),
+    "a stale count": Fault(
+        "train",
+        "if pair.count == top.count:",
+        "if pair.count >= self.minimum:",
+    ),
+    "32-bit weights": Fault(
+        "train",
+        "self.weights[self.sequence_count] = weight",
+        "self.weights[self.sequence_count] = <uint32_t> weight",
+    ),
+    "a boundary crossed": Fault(
+        "train",
+        "            if size >= MOST_CELLS - self.cell_count:",
+        # The separator before the second sequence is taken away.
+        "            if index == 1 and self.sequence_count == 1:\n"
+        "                self.cell_count -= 1\n"
+        "            if size >= MOST_CELLS - self.cell_count:",
+    ),
+    "a wrong error position": Fault(
+        "encode",
+        "arguments.absent_byte(piece[i], position + i, ",
+        "arguments.absent_byte(piece[i], position, ",
+    ),
+}
+NO_FAULT = Fault("train", "cdef class Trainer:", "cdef class Trainer:")
+
+
+def planted(source, fault):
+    times = source.count(fault.right)
+    assert times == 1, f"{fault.right!r} stands {times} times in {fault.module}.pyx, not once"
+    return source.replace(fault.right, fault.wrong)
+
+
+def built(folder, fault):
+    """Build the faulty module in a folder of its own; the path of its binary."""
+    package = folder / "tokbpe" / "fast"
+    package.mkdir(parents=True)
+    for header in [*ROOT.glob("tokbpe/fast/*.pxd"), *ROOT.glob("tokbpe/fast/*.h")]:
+        shutil.copy(header, package)
+    (folder / "tokbpe" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    source = (ROOT / "tokbpe" / "fast" / f"{fault.module}.pyx").read_text("utf-8")
+    (package / f"{fault.module}.pyx").write_text(planted(source, fault), "utf-8")
+    setup = (ROOT / "setup.py").read_text("utf-8").replace('"-O3"', '"-O1"')
+    (folder / "setup.py").write_text(setup, "utf-8")
+    subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    return package / f"{fault.module}{suffix}"
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory):
+    """By the name of the fault: an engine that has it."""
+    faults = {**FAULTS, "none": NO_FAULT}
+    folders = [tmp_path_factory.mktemp("planted") for _ in faults]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        binaries = list(pool.map(built, folders, faults.values()))
+    return {
+        name: twin(faults[name].module, binary) for name, binary in zip(faults, binaries)
+    }
+
+
+def twin(module, binary):
+    """The compiled engine with the functions of another build of a module."""
+    spec = importlib.util.spec_from_file_location(f"tokbpe.fast.{module}", binary)
+    copy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copy)
+    return SimpleNamespace(
+        **{name: getattr(copy, name, getattr(fast, name)) for name in fast.__all__}
+    )
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_fault_is_caught(twins, name):
+    with pytest.raises(AssertionError, match="where the reference has"):
+        for compare in [compare_corpora, compare_calls]:
+            compare(twins[name], phases=[Phase.generate], database=None)
+
+
+def test_a_copy_without_fault_agrees(twins):
+    compare_corpora(twins["none"], 200)
