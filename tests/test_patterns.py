@@ -1,6 +1,7 @@
 """Named patterns, patterns of the user's own, and GPT-2's printable bytes."""
 
 import copy
+import json
 import pickle
 import re
 import unicodedata
@@ -192,6 +193,18 @@ SPLITS = [
         "cl100k llama3 qwen2": "'s| '|tis",
         "o200k deepseek_v3": "'s| '|tis",
     }),
+    ("a'sx a'tx a'rex a'vex a'mx a'llx a'dx", {
+        "gpt2 cl100k llama3 qwen2": "a|'s|x| a|'t|x| a|'re|x| a|'ve|x| a|'m|x| a|'ll|x| a|'d|x",
+        "o200k": "a's|x| a't|x| a're|x| a've|x| a'm|x| a'll|x| a'd|x",
+        "deepseek_v3": "a|'sx| a|'tx| a|'rex| a|'vex| a|'mx| a|'llx| a|'dx",
+    }),
+    ("A'Sx A'TX a'Rex a'VEx A'MX A'lLx A'Dx A'Nx", {
+        "gpt2": "A|'|Sx| A|'|TX| a|'|Rex| a|'|VEx| A|'|MX| A|'|lLx| A|'|Dx| A|'|Nx",
+        "cl100k llama3 qwen2":
+            "A|'S|x| A|'T|X| a|'Re|x| a|'VE|x| A|'M|X| A|'lL|x| A|'D|x| A|'Nx",
+        "o200k": "A'S|x| A'T|X| a'Re|x| a'VE|x| A'M|X| A'lL|x| A'D|x| A|'Nx",
+        "deepseek_v3": "A|'Sx| A|'TX| a|'Rex| a|'VEx| A|'MX| A|'lLx| A|'Dx| A|'Nx",
+    }),
     ("x's'", {
         "gpt2 cl100k llama3 qwen2 deepseek_v3": "x|'s|'",
         "o200k": "x's|'",
@@ -280,6 +293,11 @@ SPLITS = [
         "gpt2": "是abcかな|、|カ|1",
         "cl100k llama3 qwen2 o200k": "是abcかな|、カ|1",
         "deepseek_v3": "是|abc|かな|、|カ|1",
+    }),
+    ("\u3040b ヿb 一b 龥龦b", {
+        "gpt2": "\u3040|b| ヿb| 一b| 龥龦b",
+        "cl100k llama3 qwen2 o200k": "\u3040b| ヿb| 一b| 龥龦b",
+        "deepseek_v3": "\u3040|b| |ヿ|b| |一|b| |龥|龦b",
     }),
     # White space and what is none, beyond the usual.
     ("a\x85 b", {ALL: "a|\x85| b"}),
@@ -407,26 +425,53 @@ def test_splits_are_those_of_tokenizers(name, shared_characters):
         assert pieces(text, name) == [piece for piece, _ in splitter.pre_tokenize_str(text)]
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "deepseek_v3"])
-def test_splits_are_those_of_tiktoken(name, shared_characters):
+def tokens_of_tiktoken(source, texts):
+    """The pieces of each text: in a vocabulary of all parts of the texts, each is one token."""
     tiktoken = pytest.importorskip("tiktoken")
-    texts = [noise(shared_characters, seed)[:40] for seed in range(60)]
-    # A vocabulary of all parts of the texts: each piece, whatever it is, is one token.
-    parts = {bytes([byte]): None for byte in range(256)}
+    ranks = {bytes([byte]): byte for byte in range(256)}
     for text in texts:
         for start in range(len(text)):
             for end in range(start + 1, len(text) + 1):
-                parts[text[start:end].encode()] = None
+                ranks.setdefault(text[start:end].encode(), len(ranks))
+    encoding = tiktoken.Encoding("pieces", pat_str=source, mergeable_ranks=ranks, special_tokens={})
+    return [encoding.decode_tokens_bytes(encoding.encode(text)) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["llama3", "qwen2"])
+def test_splits_are_those_of_tiktoken(name, shared_characters):
+    texts = [noise(shared_characters, seed)[:40] for seed in range(60)]
     (source,) = NAMED[name].sources
-    encoding = tiktoken.Encoding(
-        name,
-        pat_str=for_others(source),
-        mergeable_ranks={part: rank for rank, part in enumerate(parts)},
-        special_tokens={},
-    )
-    for text in texts:
-        tokens = encoding.decode_tokens_bytes(encoding.encode(text))
-        assert reference.split(text, name) == tokens
+    expected = tokens_of_tiktoken(for_others(source), texts)
+    assert [reference.split(text, name) for text in texts] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [("gpt2", "r50k_base"), ("cl100k", "cl100k_base"), ("o200k", "o200k_base")],
+)
+def test_splits_are_those_of_the_encodings_of_tiktoken(
+    name, encoding, shared_characters, monkeypatch
+):
+    openai_public = pytest.importorskip("tiktoken_ext.openai_public")
+    # Only the pattern is wanted, not the vocabulary, which would be downloaded.
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: {})
+    source = getattr(openai_public, encoding)()["pat_str"]
+    texts = [noise(shared_characters, seed)[:40] for seed in range(60)]
+    expected = tokens_of_tiktoken(source, texts)
+    assert [reference.split(text, name) for text in texts] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("qwen2", "qwen3.tokenizer.json"), ("deepseek_v3", "deepseek_v3.tokenizer.json")],
+)
+def test_sources_are_those_of_the_files(name, file, data):
+    content = json.loads((data / "vocab" / file).read_text(encoding="utf-8"))
+    steps = content["pre_tokenizer"]["pretokenizers"]
+    sources = tuple(step["pattern"]["Regex"] for step in steps if step["type"] == "Split")
+    # The files spell some characters that are escapes here.
+    expected = [regex.pattern for regex in NAMED[name].regexes]
+    assert [regex.pattern for regex in Pattern(None, sources).regexes] == expected
 
 
 # Printable bytes

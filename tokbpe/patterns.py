@@ -10,7 +10,8 @@ inside and outside of `[...]`:
     (?i) (?i:...) (?-i:...)  case is ignored, for ASCII letters: (?i:s) also matches U+017F
 
 Refused by name, with the place: flags other than i, m and s, case variants of other letters,
-sets inside sets and set operators, unknown properties and escapes (\\N{...} among them).
+sets inside sets and set operators, unknown properties and escapes (\\N{...} among them); on
+Python 3.10 also possessive quantifiers and atomic groups, which its `re` lacks.
 """
 
 import functools
