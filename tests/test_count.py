@@ -255,6 +255,15 @@ def test_pairs(engine):
 
 
 @pytest.mark.core
+def test_pairs_that_are_hardly_ids(engine):
+    """What a table of 64 bits cannot hold is counted all the same."""
+    for id in [2**32 - 2, 2**32 - 1, 2**32, 2**64, -1]:
+        assert engine.count_pairs([[id, id, id]], [1]) == {(id, id): 2}
+    for weight in [HIGHEST_COUNT, 2**63, -1, -(2**62), -(2**63)]:
+        assert engine.count_pairs([[1, 1, 1], [1, 1]], [weight] * 2) == {(1, 1): 3 * weight}
+
+
+@pytest.mark.core
 def test_pairs_in_the_order_met(engine):
     counts = engine.count_pairs([[3, 1, 2], [9, 8, 3, 1]], [1, 1])
     assert list(counts) == [(3, 1), (1, 2), (9, 8), (8, 3)]
@@ -311,6 +320,15 @@ def test_merges(engine):
     assert engine.merge_pair((1, 2, 1), (1, 2), 2**40) == [2**40, 1]
     assert engine.merge_pair([2, 1], (1, 2), 3) == [2, 1]
     assert engine.merge_pair([], (1, 2), 3) == []
+
+
+@pytest.mark.core
+def test_merges_of_what_are_hardly_ids(engine):
+    assert engine.merge_pair([5, 1], (-1, 5), 7) == [5, 1]
+    assert engine.merge_pair([-1, 5], (-1, 5), 7) == [7]
+    assert engine.merge_pair([1, -1], (1, 2**70), 7) == [1, -1]
+    assert engine.merge_pair([1, 2**70], (1, 2**70), -1) == [-1]
+    assert engine.merge_pair([1, 2, 2], (1, 2), 1) == [1]
 
 
 @pytest.mark.core

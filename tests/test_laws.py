@@ -48,10 +48,9 @@ def weights_of(case):
 
 
 def can_be_counted(case):
-    places = (
-        weight * max(len(row) - 1, 0) for row, weight in zip(case.sequences, weights_of(case))
-    )
-    return sum(places) <= HIGHEST_COUNT
+    weights = weights_of(case)
+    places = (weight * max(len(row) - 1, 0) for row, weight in zip(case.sequences, weights))
+    return max(weights, default=1) <= HIGHEST_COUNT and sum(places) <= HIGHEST_COUNT
 
 
 TRAININGS = training_cases().filter(can_be_counted)

@@ -120,10 +120,14 @@ def get(pattern: str | Pattern) -> Pattern:
     )
 
 
-def lossless(pattern: str | Pattern | None) -> Pattern | None:
-    """The pattern checked; ValueError for one that drops text, which could not be decoded."""
+def for_unit(pattern: str | Pattern | None, unit: str) -> Pattern | None:
+    """The pattern checked: words are cut by WORDS alone, and nothing else is cut by what drops
+    text, which could not be decoded."""
     checked = None if pattern is None else get(pattern)
-    if checked is not None and not checked.keep_gaps:
+    if unit == "word":
+        if checked != WORDS:
+            raise ValueError(f"words are cut by {WORDS!r}, not by {checked!r}")
+    elif checked is not None and not checked.keep_gaps:
         raise ValueError(f"{checked!r} drops the text between its matches: it cannot be used here")
     return checked
 

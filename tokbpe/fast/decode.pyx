@@ -139,7 +139,8 @@ def decode(ids, DecodingTable table not None):
     cdef size_t total, end
     cdef size_t done = 0
     cdef uint8_t *out
-    if isinstance(ids, np.ndarray) and ids.ndim == 1 and fits_int64(ids.dtype):
+    # A masked array, say, is more than its numbers: it is read value by value.
+    if type(ids) in (np.ndarray, np.memmap) and ids.ndim == 1 and fits_int64(ids.dtype):
         buffer.read_array(np.ascontiguousarray(ids, np.int64), table)
     else:
         buffer.read_values(ids, table)

@@ -123,14 +123,19 @@ cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogi
             return True
         text_end = data + scanner.text_end
         if scanner.kind == WORDS:
-            start[0] = run_end(data + scanner.position, text_end, BREAK) - data
+            start[0] = distance(data, run_end(data + scanner.position, text_end, BREAK))
             scanner.position = start[0]
             if start[0] == scanner.text_end:
                 continue
-        end[0] = piece_end(scanner.kind, data + start[0], text_end) - data
+        end[0] = distance(data, piece_end(scanner.kind, data + start[0], text_end))
         scanner.position = end[0]
         return True
     return False
+
+
+cdef inline size_t distance(const uint8_t *first, const uint8_t *last) noexcept nogil:
+    """Cython's overflow checks do not know differences of pointers."""
+    return <size_t> last - <size_t> first
 
 
 cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil:
@@ -335,12 +340,12 @@ cdef inline const uint8_t *contraction_end(
     """'s 't 'm 'd 'll 've 're; p if there is none. Any case of s includes U+017F."""
     cdef uint8_t fold = 0x20 if any_case else 0  # the bit between A and a
     cdef uint8_t first, second
-    if end - p < 2 or p[0] != b"'":
+    if p == end or p[0] != b"'" or p + 1 == end:
         return p
     first = p[1] | fold
     if first == b"s" or first == b"t" or first == b"m" or first == b"d":
         return p + 2
-    if end - p < 3:
+    if p + 2 == end:
         return p
     second = p[2] | fold
     if first == b"l" and second == b"l" or (first == b"v" or first == b"r") and second == b"e":

@@ -490,6 +490,8 @@ cdef class Trainer:
         return 0
 
     cdef int add_string(self, const uint8_t *string, size_t size) except -1 nogil:
+        if size == 0:
+            return 0  # there may be no memory yet
         reserve(<void **> &self.strings, &self.string_capacity, self.string_size + size, 1)
         memcpy(self.strings + self.string_size, string, size)
         self.string_size += size
