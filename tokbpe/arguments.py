@@ -36,6 +36,21 @@ def choice(value: object, name: str, allowed: Iterable[str]) -> str:
     return value
 
 
+def names(values: object, name: str) -> tuple[str, ...]:
+    """Texts that are not empty, each of them once."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise TypeError(f"{name} must be a list of texts, not {type_name(values)}")
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise TypeError(f"{name}[{index}] must be str, not {type_name(value)}")
+        if not value:
+            raise ValueError(f"{name}[{index}] is empty")
+        value.encode("utf-8")
+        if value in values[:index]:
+            raise ValueError(f"{name} holds {value!r} twice")
+    return tuple(values)
+
+
 def whole_number(value: object, name: str, least: int, most: int) -> int:
     """A whole number within bounds; bools and floats are none."""
     number = as_index(value)
@@ -98,9 +113,7 @@ def training_alphabet(alphabet: Sequence[bytes | None]) -> list[bytes]:
         if string is None:
             continue
         if not isinstance(string, bytes):
-            raise TypeError(
-                f"alphabet entry {id} must be bytes or None, not {type_name(string)}"
-            )
+            raise TypeError(f"alphabet entry {id} must be bytes or None, not {type_name(string)}")
         if not string:
             raise ValueError(f"alphabet entry {id} is empty; None stands for an id without symbol")
         if string in seen:
@@ -157,9 +170,7 @@ def sequence_weight(value: object, index: int) -> int:
     return whole_number(value, f"the weight of sequence {index}", 1, HIGHEST_COUNT)
 
 
-def sequence_symbols(
-    sequence: Iterable[int], index: int, alphabet: Sequence[bytes]
-) -> list[int]:
+def sequence_symbols(sequence: Iterable[int], index: int, alphabet: Sequence[bytes]) -> list[int]:
     """The base ids of one sequence."""
     if isinstance(sequence, str) or not isinstance(sequence, Iterable):
         raise TypeError(
@@ -196,59 +207,25 @@ def counts_overflow(index: int) -> ValueError:
 # Encoding
 
 
-def encoding_parts(
-    alphabet: Sequence[bytes | None], merges: Iterable[Pair]
-) -> tuple[dict[int, int], list[Pair]]:
-    """Byte -> id and the list of merges; every merge joins two ids that exist before it."""
-    symbols: dict[int, int] = {}
-    for id, string in enumerate(alphabet):
-        if string is None:
-            continue
-        if not isinstance(string, bytes) or len(string) != 1:
-            raise ValueError(f"alphabet entry {id} must be one byte or None, not {string!r}")
-        if string[0] in symbols:
-            raise ValueError(f"alphabet entries {symbols[string[0]]} and {id} are both {string!r}")
-        symbols[string[0]] = id
-    pairs: dict[Pair, int] = {}
-    for index, merge in enumerate(merges):
-        left, right = (merge_half(half, index, alphabet) for half in merge)
-        first = pairs.setdefault((left, right), index)
-        if first != index:
-            raise ValueError(f"merges {first} and {index} both join {left} and {right}")
-    return symbols, list(pairs)
-
-
-def merge_half(value: object, index: int, alphabet: Sequence[bytes | None]) -> int:
-    """One half of merge number `index`, whose own id is len(alphabet) + index."""
-    id = as_index(value)
-    if id is None:
-        raise TypeError(f"merge {index} must join two ids, not {value!r}")
-    next_id = len(alphabet) + index
-    if not 0 <= id < next_id or (id < len(alphabet) and alphabet[id] is None):
-        raise ValueError(f"merge {index} joins {id}, which is no id before {next_id}")
-    return id
-
-
-def absent_byte(byte: int, position: int, symbols: Mapping[int, int]) -> ValueError:
-    known = bytes(sorted(symbols))
+def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> ValueError:
+    known = b"".join(sorted(symbols))
     return ValueError(
         f"byte 0x{byte:02x} at byte position {position} is not in the vocabulary, "
         f"which knows {len(known)} bytes: {known!r}"
     )
 
 
+def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Spelling -> id of special tokens."""
+    spellings = dict(special)
+    for spelling, id in spellings.items():
+        if not isinstance(spelling, bytes) or not spelling:
+            raise ValueError(f"a special token is spelled by at least one byte, not {spelling!r}")
+        whole_number(id, f"the id of special token {spelling!r}", 0, LARGEST_VOCABULARY - 1)
+    return spellings
+
+
 # Decoding
-
-
-def vocabulary(entries: Iterable[bytes | None]) -> tuple[bytes | None, ...]:
-    """The bytes of each id, None for a gap."""
-    pieces = tuple(entries)
-    for id, piece in enumerate(pieces):
-        if piece is not None and not isinstance(piece, bytes):
-            raise TypeError(
-                f"vocabulary entry {id} must be bytes or None, not {type_name(piece)}"
-            )
-    return pieces
 
 
 def ids(values: Iterable[int]) -> Iterable[int]:
@@ -258,14 +235,18 @@ def ids(values: Iterable[int]) -> Iterable[int]:
     return values
 
 
-def known_piece(value: object, position: int, pieces: Sequence[bytes | None]) -> bytes:
+def known_piece(
+    value: object, position: int, pieces: Sequence[bytes | None], unknown: bytes | None = None
+) -> bytes:
     """The bytes of an id that stands at `position`."""
     id = as_index(value)
     if id is None:
         raise TypeError(f"an id must be a whole number; position {position} holds {value!r}")
-    if not 0 <= id < len(pieces):
-        raise ValueError(f"id {id} at position {position} is not from 0 to {len(pieces) - 1}")
-    piece = pieces[id]
-    if piece is None:
+    piece = pieces[id] if 0 <= id < len(pieces) else None
+    if piece is not None:
+        return piece
+    if unknown is not None:
+        return unknown
+    if 0 <= id < len(pieces):
         raise ValueError(f"id {id} at position {position} is a gap: the vocabulary has no piece")
-    return piece
+    raise ValueError(f"id {id} at position {position} is not from 0 to {len(pieces) - 1}")

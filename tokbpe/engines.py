@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from tokbpe import arguments
@@ -21,7 +21,10 @@ class Engine(Protocol):
     def split(self, text: str | Buffer, pattern: str | Pattern | None = ...) -> list[bytes]: ...
 
     def count_pieces(
-        self, corpus: Documents, pattern: str | Pattern | None = ...
+        self,
+        corpus: Documents,
+        pattern: str | Pattern | None = ...,
+        special: Any = ...,
     ) -> dict[bytes, int]: ...
 
     def train_steps(
@@ -51,11 +54,20 @@ class Engine(Protocol):
         alphabet: Sequence[bytes | None],
         merges: Iterable[Pair],
         pattern: str | Pattern | None = ...,
+        merge_ids: Iterable[int] | None = ...,
+        unit: str = ...,
+        unknown: int | None = ...,
     ) -> Any: ...
 
-    def encode(self, text: str | Buffer, table: Any) -> list[int]: ...
+    def special_table(self, special: Mapping[bytes, int]) -> Any: ...
 
-    def decoding_table(self, vocabulary: Iterable[bytes | None]) -> Any: ...
+    def cut_special(self, data: bytes, special: Any) -> list[tuple[bytes, int | None]]: ...
+
+    def encode(self, text: str | Buffer, table: Any, special: Any = ...) -> list[int]: ...
+
+    def decoding_table(
+        self, vocabulary: Iterable[bytes | None], unknown: bytes | None = ...
+    ) -> Any: ...
 
     def decode(self, ids: Iterable[int], table: Any) -> bytes: ...
 

@@ -28,16 +28,22 @@ Encoding and decoding
   9. Inside each piece the neighbors whose merge was learned earliest are merged first, and of
      those the leftmost, one place at a time, until no neighbors can be merged.
  10. Decoding joins the bytes of the ids.
+
+Special tokens
+ 11. The spelling of a special token that is looked for is cut out of a document before all this,
+     the longest one at the leftmost place. The parts between are documents of their own.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from tokbpe import arguments, patterns
 from tokbpe.arguments import Buffer, Documents, Pair
 from tokbpe.patterns import Pattern
+from tokbpe.special import cut_special, special_table
+from tokbpe.symbols import symbols
+from tokbpe.tables import DecodingTable, EncodingTable, decoding_table, encoding_table
 
 NOT_UTF8 = re.compile("([\udc80-\udcff]+)")
 
@@ -79,15 +85,20 @@ def cut(text: str, pattern: Pattern) -> list[str]:
     return texts
 
 
-def count_pieces(corpus: Documents, pattern: str | Pattern | None = None) -> dict[bytes, int]:
+def count_pieces(
+    corpus: Documents,
+    pattern: str | Pattern | None = None,
+    special: Mapping[bytes, int] | None = None,
+) -> dict[bytes, int]:
     """Count equal pieces of all documents, in order of first appearance (point 4).
 
     (["low lower", "low"], "gpt2") -> {b"low": 2, b" lower": 1}
     """
     counts: dict[bytes, int] = {}
     for document in arguments.documents(corpus):
-        for piece in split(document, pattern):
-            counts[piece] = counts.get(piece, 0) + 1
+        for part, special_id in cut_special(document, special):
+            for piece in split(part, pattern) if special_id is None else []:
+                counts[piece] = counts.get(piece, 0) + 1
     return counts
 
 
@@ -152,17 +163,13 @@ def train_steps(
     ([b"abab"], None, BYTES, 1) -> ((97, 98), 2)
     """
     strings = arguments.training_alphabet(alphabet)
-    merges_wanted, minimum_pair_frequency = arguments.training_options(
-        merges_wanted, minimum_pair_frequency, tie_break
-    )
-    rows, counts_of_rows = arguments.training_rows(sequences, weights, strings)
-    for new_id in range(len(strings), len(strings) + merges_wanted):
-        counts = count_pairs(rows, counts_of_rows)
-        if not counts:
+    wanted, least = arguments.training_options(merges_wanted, minimum_pair_frequency, tie_break)
+    rows, row_weights = arguments.training_rows(sequences, weights, strings)
+    for new_id in range(len(strings), len(strings) + wanted):
+        counts = count_pairs(rows, row_weights)
+        if max(counts.values(), default=0) < least:
             return
         pair = choose_pair(counts, strings, tie_break)
-        if counts[pair] < minimum_pair_frequency:
-            return
         strings.append(strings[pair[0]] + strings[pair[1]])
         rows = [merge_pair(row, pair, new_id) for row in rows]
         yield pair, counts[pair]
@@ -177,15 +184,14 @@ def train(
     tie_break: str = "smallest",
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[list[Pair], list[int]]:
-    """Learn merges: all pairs and their counts, as `train_steps` yields them.
+    """All merges and their counts, as `train_steps` yields them.
 
     `progress` is called with the merges done and wanted, from time to time.
     """
     merges, counts = [], []
-    steps = train_steps(
+    for pair, count in train_steps(
         sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break
-    )
-    for pair, count in steps:
+    ):
         merges.append(pair)
         counts.append(count)
         if progress is not None:
@@ -193,63 +199,52 @@ def train(
     return merges, counts
 
 
-class EncodingTable(NamedTuple):
-    """What `encode` looks up."""
-
-    symbols: dict[int, int]  # byte -> id
-    merges: dict[Pair, int]  # pair -> id; the lower, the earlier learned
-    pattern: Pattern | None
-
-
-def encoding_table(
-    alphabet: Sequence[bytes | None],
-    merges: Iterable[Pair],
-    pattern: str | Pattern | None = None,
-) -> EncodingTable:
-    """Prepare `encode`. The alphabet is single bytes; merge number n has the id len(alphabet) + n."""
-    symbols, pairs = arguments.encoding_parts(alphabet, merges)
-    merge_ids = {pair: len(alphabet) + rank for rank, pair in enumerate(pairs)}
-    return EncodingTable(symbols, merge_ids, patterns.lossless(pattern))
-
-
-def encode(text: str | Buffer, table: EncodingTable) -> list[int]:
-    """The ids of a document (point 9)."""
+def encode(
+    text: str | Buffer, table: EncodingTable, special: Mapping[bytes, int] | None = None
+) -> list[int]:
+    """The ids of a document, special tokens cut out first (points 9 and 11)."""
     ids: list[int] = []
     position = 0
-    for piece in split(text, table.pattern):
-        for byte in piece:
-            if byte not in table.symbols:
-                raise arguments.absent_byte(byte, position + piece.index(byte), table.symbols)
-        ids += merge_piece([table.symbols[byte] for byte in piece], table.merges)
-        position += len(piece)
+    for part, special_id in cut_special(arguments.document_bytes(text), special):
+        if special_id is None:
+            for piece in split(part, table.pattern):
+                ids += merge_piece(base_ids(piece, table, position), table.merges)
+                position += len(piece)
+        else:
+            ids.append(special_id)
+            position += len(part)
     return ids
 
 
-def merge_piece(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
+def base_ids(piece: bytes, table: EncodingTable, position: int) -> list[int]:
+    """The ids of the symbols of a piece that stands at `position` of its document."""
+    ids: list[int] = []
+    for symbol in symbols(piece, table.unit):
+        id = table.symbols.get(symbol, table.unknown)
+        if id is None:
+            raise arguments.absent_byte(symbol[0], position + len(ids), table.symbols)
+        ids.append(id)
+    return ids
+
+
+def merge_piece(ids: list[int], merges: Mapping[Pair, tuple[int, int]]) -> list[int]:
     """Merge the earliest learned pair, the leftmost of equals, again and again (point 9).
 
-    ([1, 2, 3], {(2, 3): 4, (1, 2): 5}) -> [1, 4]
+    ([1, 2, 3], {(2, 3): (0, 4), (1, 2): (1, 5)}) -> [1, 4]
     """
     while True:
         found = [
-            (merges[pair], place)
-            for place, pair in enumerate(zip(ids, ids[1:]))
-            if pair in merges
+            (merges[pair], place) for place, pair in enumerate(zip(ids, ids[1:])) if pair in merges
         ]
         if not found:
             return ids
-        new_id, place = min(found)
+        (_, new_id), place = min(found)
         ids[place : place + 2] = [new_id]
 
 
-def decoding_table(vocabulary: Iterable[bytes | None]) -> tuple[bytes | None, ...]:
-    """Prepare `decode`: the bytes of each id, None where an id has no meaning."""
-    return arguments.vocabulary(vocabulary)
-
-
-def decode(ids: Iterable[int], table: Sequence[bytes | None]) -> bytes:
+def decode(ids: Iterable[int], table: DecodingTable) -> bytes:
     """The bytes of ids, joined (point 10)."""
     return b"".join(
-        arguments.known_piece(id, position, table)
+        arguments.known_piece(id, position, table.pieces, table.unknown)
         for position, id in enumerate(arguments.ids(ids))
     )

@@ -1,48 +1,68 @@
 """`Tokenizer`, the class that users meet."""
 
+import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, engines, methods
+from tokbpe import arguments, engines, methods, special
 from tokbpe.arguments import Buffer, Documents
-from tokbpe.methods import Options, Progress
+from tokbpe.methods import Merge, Options, Progress
 from tokbpe.patterns import Pattern
+from tokbpe.symbols import MARKER
+from tokbpe.vocabulary import UNKNOWN, Vocabulary, lay_out
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LARGEST_TUPLE = 2**24
+STATE_VERSION = 1
 
 
 class Tokenizer:
     """A tokenizer, learned from a corpus.
 
     corpus: a `str` or bytes, which is one document, or an iterable of documents.
-    method: "byte" (the distinct bytes of the corpus) or "bpe" (byte-pair encoding).
+    method: "byte" (the distinct bytes of the corpus), "bpe" (byte-pair encoding), "char" (its
+        characters) or "word" (merges inside words, from characters), or a registered one.
+
+    For "bpe" and "word":
+
+    vocabulary_size: how many ids to have, special tokens and reserved ids included; for "bpe"
+        from 256 beside these to 2**32 - 1; 512 if it is not given. It ends smaller, with a
+        warning if it was given, when no pair is frequent enough.
+    minimum_pair_frequency: how often a pair must occur to be merged: 2, or 1 for "word".
+    tie_break: which of equally frequent pairs is merged: the "smallest" ids (the default of
+        "bpe"), met "first" (that of "word"), or the "greatest" bytes.
 
     For "bpe":
 
-    vocabulary_size: how many ids to have, 256 to 2**32 - 1; 512 if it is not given. It ends
-        smaller, with a warning if it was given, when no pair is frequent enough.
-    minimum_pair_frequency: how often a pair must occur to be merged.
     pattern: how documents are cut into the pieces that merges do not cross: the name of a
         pattern ("gpt2", "cl100k", "o200k", ...), a regular expression, or None for no cuts.
-    tie_break: which of equally frequent pairs is merged: "smallest" ids, met "first", or
-        "greatest" bytes.
     base: the order of the first 256 ids: "bytes", or "gpt2" for that of GPT-2's printable
         characters.
 
+    For all:
+
+    special_tokens: texts with an id of their own. In training each is a boundary and is not
+        counted; `encode` yields it only where it is allowed.
+    reserved: names of ids that no text yields, such as "BOS", "EOS", "PAD".
+    special_ids: where both have their ids, in this order: behind the "base", "first", or at
+        the "end".
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     progress: True for a progress bar on a terminal, or a function that is called with the
         merges done and wanted.
 
     Raises TypeError or ValueError, naming the value, for arguments of the wrong type or out of
-    bounds and for a corpus without bytes; UnicodeEncodeError for text with a lone surrogate.
+    bounds and for a corpus without bytes; UnicodeError for text with a lone surrogate, and for
+    bytes that are no UTF-8 where characters are wanted.
 
-    A tokenizer never changes, so threads may share it.
+    A tokenizer never changes, so threads may share it. Tokenizers are equal when they encode
+    and decode alike.
     """
 
     def __init__(
@@ -51,27 +71,110 @@ class Tokenizer:
         *,
         method: str = "byte",
         vocabulary_size: int | None = None,
-        minimum_pair_frequency: int = 2,
+        minimum_pair_frequency: int | None = None,
         pattern: str | Pattern | None = None,
-        tie_break: str = "smallest",
-        base: str = "bytes",
+        tie_break: str | None = None,
+        base: str | None = None,
+        special_tokens: Sequence[str] = (),
+        reserved: Sequence[str] = (),
+        special_ids: str | None = None,
         engine: str | None = None,
         progress: Progress = False,
     ) -> None:
-        self._engine = engines.get(engine)
-        self._engine_name = engines.name_of(engine)
         options = Options(
-            vocabulary_size,
-            minimum_pair_frequency,
-            pattern,
-            tie_break,
-            base,
-            engine,
-            progress,
+            vocabulary_size=vocabulary_size,
+            minimum_pair_frequency=minimum_pair_frequency,
+            pattern=pattern,
+            tie_break=tie_break,
+            base=base,
+            special_tokens=special_tokens,
+            reserved=reserved,
+            special_ids=special_ids,
+            engine=engine,
+            progress=progress,
         )
-        self._vocabulary = methods.get(method).train(corpus, options)
+        self._open(methods.get(method).train(corpus, options), engine)
+
+    def _open(self, vocabulary: Vocabulary, engine: str | None) -> None:
+        if vocabulary.whole_piece_lookup:
+            raise ValueError("whole_piece_lookup=True is not encoded by the engines")
+        self._engine_name = engines.name_of(engine)
+        self._engine = engines.get(engine)
+        self._closed = False
+        self._known = vocabulary
+
+    @classmethod
+    def from_vocabulary(cls, vocabulary: Vocabulary, engine: str | None = None) -> "Tokenizer":
+        """The tokenizer of a vocabulary."""
+        tokenizer = cls.__new__(cls)
+        tokenizer._open(vocabulary, engine)
+        return tokenizer
+
+    @classmethod
+    def from_bytes(
+        cls,
+        *,
+        special_tokens: Sequence[str] = (),
+        reserved: Sequence[str] = (),
+        special_ids: str = "base",
+        engine: str | None = None,
+    ) -> "Tokenizer":
+        """All 256 bytes, special tokens and reserved ids; needs no corpus."""
+        options = Options(special_tokens=special_tokens, reserved=reserved, special_ids=special_ids)
+        alphabet = tuple(bytes([byte]) for byte in range(256))
+        vocabulary = lay_out(
+            Vocabulary("byte", alphabet),
+            options.special_tokens,
+            options.reserved,
+            special_ids,
+        )
+        return cls.from_vocabulary(vocabulary, engine)
+
+    @classmethod
+    def train_steps(
+        cls, corpus: Documents, *, method: str = "bpe", **options: Any
+    ) -> Iterator[Merge]:
+        """Learn merges one by one; the options are those of the constructor.
+
+        Each step gives the id, with base ids first, the bytes of the two pieces and their count.
+        """
+        found = methods.get(method)
+        if not hasattr(found, "prepare"):
+            raise ValueError(f"the {method} method merges nothing that could be shown")
+        chosen = Options(**options)
+        return methods.learn_steps(found.prepare(corpus, chosen), chosen)
+
+    # Closing
+
+    @property
+    def _vocabulary(self) -> Vocabulary:
+        if self._closed:
+            raise ValueError("this tokenizer is closed")
+        return self._known
+
+    def close(self) -> None:
+        """End the use of this tokenizer: later calls are a ValueError; those running finish."""
+        self._closed = True
+        for name in ("_known", "_encoder", "_shown", "_skipped", "_raw", "vocabulary"):
+            self.__dict__.pop(name, None)
+
+    def __enter__(self) -> "Tokenizer":
+        self._vocabulary  # noqa: B018  (an error if it is closed)
+        return self
+
+    def __exit__(
+        self,
+        type: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Reading it
 
     def __repr__(self) -> str:
+        if self._closed:
+            return "<Tokenizer, closed>"
         return (
             f"<Tokenizer {self.method}, {self.vocab_size} ids, "
             f"pattern {self.pattern!r}, engine {self._engine_name!r}>"
@@ -95,9 +198,21 @@ class Tokenizer:
         """The highest id + 1: the number of rows that an embedding needs."""
         return len(self._vocabulary)
 
+    @property
+    def target_vocab_size(self) -> int | None:
+        """The size that the last training was asked for; None if it was not said."""
+        provenance = self._vocabulary.provenance
+        return provenance[-1]["vocabulary_size"] if provenance else None
+
+    @property
+    def lossless(self) -> bool:
+        """Whether every accepted input comes back byte for byte."""
+        return self._vocabulary.unit == "byte"
+
     @cached_property
-    def vocabulary(self) -> tuple[bytes, ...]:
-        """The bytes of each id. ValueError above 2**24 ids: use `items` there."""
+    def vocabulary(self) -> tuple[bytes | None, ...]:
+        """The bytes of each id: a special token's spelling, b"" for a reserved id, None for a
+        gap. ValueError above 2**24 ids: use `items` there."""
         if self.vocab_size > LARGEST_TUPLE:
             raise ValueError(
                 f"a vocabulary of {self.vocab_size} ids is too large for a tuple "
@@ -112,11 +227,13 @@ class Tokenizer:
             raise ValueError(
                 f"vocabulary_bytes is for the byte method, not {self.method!r}: use .vocabulary"
             )
-        return b"".join(self._vocabulary.alphabet)
+        return b"".join(symbol for symbol in self._vocabulary.alphabet if symbol is not None)
 
     def items(self) -> Iterator[tuple[int, bytes]]:
-        """Each id with its bytes."""
-        return enumerate(self._vocabulary.pieces())
+        """Each id that has a meaning, with its bytes."""
+        for id, piece in enumerate(self._vocabulary.pieces()):
+            if piece is not None:
+                yield id, piece
 
     @property
     def merges(self) -> NDArray[np.uint32]:
@@ -128,12 +245,63 @@ class Tokenizer:
         """How often each pair stood in the corpus when it was merged, `uint64` [n], read only."""
         return self._vocabulary.merge_counts
 
-    def encode(self, text: str, errors: str = "strict") -> list[int]:
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids."""
+        return dict(self._vocabulary.special_tokens)
+
+    @property
+    def reserved(self) -> dict[str, int]:
+        """The names of reserved ids and these."""
+        return dict(self._vocabulary.reserved)
+
+    @property
+    def bos_id(self) -> int:
+        """The reserved id BOS; AttributeError if there is none."""
+        return self._reserved_attribute("BOS")
+
+    @property
+    def eos_id(self) -> int:
+        """The reserved id EOS; AttributeError if there is none."""
+        return self._reserved_attribute("EOS")
+
+    @property
+    def pad_id(self) -> int:
+        """The reserved id PAD; AttributeError if there is none."""
+        return self._reserved_attribute("PAD")
+
+    def _reserved_attribute(self, name: str) -> int:
+        try:
+            return self._vocabulary.reserved[name]
+        except KeyError:
+            raise AttributeError(f"this tokenizer has no reserved id {name!r}") from None
+
+    def _reserved_id(self, name: str) -> int:
+        reserved = self._vocabulary.reserved
+        if name not in reserved:
+            raise ValueError(f"there is no reserved id {name!r}, only {sorted(reserved)}")
+        return reserved[name]
+
+    # Encoding
+
+    def encode(
+        self,
+        text: str,
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+    ) -> list[int]:
         """The ids of a text.
 
-        A lone surrogate is a UnicodeEncodeError with its index, or U+FFFD with
-        errors="replace". ValueError, naming byte and position, for a byte that the byte
-        method has not seen in training.
+        errors: a lone surrogate is a UnicodeEncodeError with its index ("strict"), or counts as
+            U+FFFD ("replace").
+        allowed_special: the special tokens that the text may hold, or "all"; the spelling of
+            others is plain text.
+        bos, eos: whether to put the reserved id BOS before, EOS behind.
+
+        ValueError, naming byte and position, for a byte that the vocabulary lacks.
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
         if not isinstance(text, str):
@@ -142,36 +310,185 @@ class Tokenizer:
             )
         if errors == "replace":
             text = LONE_SURROGATE.sub("\ufffd", text)
-        return self._engine.encode(text, self._encoding_table)
+        return self._encode(text, allowed_special, bos, eos)
 
-    def encode_bytes(self, data: Buffer) -> list[int]:
+    def encode_bytes(
+        self,
+        data: Buffer,
+        *,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+    ) -> list[int]:
         """The ids of arbitrary bytes; what is no UTF-8 is cut off from what is."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(
                 f"encode_bytes takes bytes, not {arguments.type_name(data)}; text goes to encode"
             )
-        return self._engine.encode(data, self._encoding_table)
+        return self._encode(data, allowed_special, bos, eos)
 
-    def decode(self, ids: Iterable[int], errors: str = "strict") -> str:
-        """The text of ids: any iterable of whole numbers.
+    def _encode(
+        self, text: str | Buffer, allowed_special: Collection[str] | str, bos: bool, eos: bool
+    ) -> list[int]:
+        ids = self._encoder(text, self._allowed(allowed_special) if allowed_special else None)
+        if bos:
+            ids.insert(0, self._reserved_id("BOS"))
+        if eos:
+            ids.append(self._reserved_id("EOS"))
+        return ids
 
-        Bytes that are no UTF-8 are a UnicodeDecodeError, or U+FFFD with errors="replace".
-        TypeError or ValueError, naming id and position, for what is no id.
-        """
-        arguments.choice(errors, "errors", arguments.ERRORS)
-        return self.decode_bytes(ids).decode("utf-8", errors)
-
-    def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes of ids: any iterable of whole numbers."""
-        return self._engine.decode(ids, self._decoding_table)
+    def _allowed(self, allowed: Collection[str] | str) -> dict[bytes, int]:
+        """The spellings that are allowed and their ids."""
+        known = self._vocabulary.special_tokens
+        if isinstance(allowed, str):
+            if allowed != "all":
+                raise ValueError(
+                    f'allowed_special is a set of special tokens or "all", not {allowed!r}'
+                )
+            allowed = known
+        for spelling in allowed:
+            if spelling not in known:
+                raise ValueError(f"{spelling!r} is no special token; there are {sorted(known)}")
+        return {spelling.encode("utf-8"): known[spelling] for spelling in allowed}
 
     @cached_property
-    def _encoding_table(self) -> Any:
-        vocabulary = self._vocabulary
-        return self._engine.encoding_table(
-            vocabulary.alphabet, vocabulary.merges.tolist(), vocabulary.pattern
+    def _encoder(self) -> methods.Encode:
+        return methods.encoder(self._vocabulary, self._engine)
+
+    def encode_chat(
+        self, turns: Iterable[tuple[str, str]], *, bos: bool = False
+    ) -> tuple[list[int], list[bool]]:
+        """The ids of a conversation, and which of them a model is trained on.
+
+        turns: pairs of a role, which is the name of a reserved id in any case ("user",
+            "assistant", "system"), and a text. What is spelled in a text stays text.
+
+        Each turn is the id of its role, its text and EOS; BOS comes first if `bos`. The mask is
+        true for the text of "assistant" turns and for the EOS behind it.
+        """
+        return special.chat_layout(
+            turns, self.encode, self._reserved_id, [self._reserved_id("BOS")] if bos else []
         )
 
+    # Decoding
+
+    def decode(self, ids: Iterable[int], errors: str = "strict", skip_special: bool = False) -> str:
+        """The text of ids: any iterable of whole numbers. A reserved id shows as `<|NAME|>`.
+
+        errors: bytes that are no UTF-8 are a UnicodeDecodeError ("strict"), or U+FFFD
+            ("replace").
+        skip_special: leaves reserved ids and special tokens out.
+
+        TypeError or ValueError, naming id and position, for what is no id; with the methods
+        "char" and "word" a whole number that is none reads as `<UNK>`.
+        """
+        arguments.choice(errors, "errors", arguments.ERRORS)
+        return self._decode(ids, self._skipped if skip_special else self._shown).decode(
+            "utf-8", errors
+        )
+
+    def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
+        """The bytes of ids: any iterable of whole numbers. Reserved ids are left out."""
+        return self._decode(ids, self._skipped if skip_special else self._raw)
+
+    def _decode(self, ids: Iterable[int], table: Any) -> bytes:
+        data = self._engine.decode(ids, table)
+        return data.removesuffix(MARKER) if self._vocabulary.unit == "word" else data
+
     @cached_property
-    def _decoding_table(self) -> Any:
-        return self._engine.decoding_table(self._vocabulary.pieces())
+    def _shown(self) -> Any:
+        names = {id: f"<|{name}|>".encode() for name, id in self._vocabulary.reserved.items()}
+        return self._decoding_table(names)
+
+    @cached_property
+    def _skipped(self) -> Any:
+        vocabulary = self._vocabulary
+        ids = [*vocabulary.special_tokens.values(), *vocabulary.reserved.values()]
+        return self._decoding_table(dict.fromkeys(ids, b""))
+
+    @cached_property
+    def _raw(self) -> Any:
+        return self._decoding_table({})
+
+    def _decoding_table(self, instead: Mapping[int, bytes]) -> Any:
+        vocabulary = self._vocabulary
+        pieces = vocabulary.pieces()
+        for id, piece in instead.items():
+            pieces[id] = piece
+        return self._engine.decoding_table(pieces, None if vocabulary.unknown is None else UNKNOWN)
+
+    # Other tokenizers from this one
+
+    def truncated(self, vocabulary_size: int) -> "Tokenizer":
+        """The tokenizer that training to a smaller size gives: a prefix of the merges."""
+        return self.from_vocabulary(
+            methods.truncated(self._vocabulary, vocabulary_size), self._engine_name
+        )
+
+    def extended(
+        self,
+        corpus: Documents,
+        vocabulary_size: int,
+        *,
+        minimum_pair_frequency: int | None = None,
+        progress: Progress = False,
+    ) -> "Tokenizer":
+        """A tokenizer with all these ids, and more merges learned on another corpus."""
+        options = Options(
+            vocabulary_size=vocabulary_size,
+            minimum_pair_frequency=minimum_pair_frequency,
+            engine=self._engine_name,
+            progress=progress,
+        )
+        return self.from_vocabulary(
+            methods.extended(self._vocabulary, corpus, options), self._engine_name
+        )
+
+    # Identity and state
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of all that makes this tokenizer: merges, special tokens,
+        the documents that it was fitted on, the version of the algorithm."""
+        return self._vocabulary.fingerprint()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> str:
+        return self._vocabulary.fingerprint(provenance=False)
+
+    def state(self) -> dict[str, Any]:
+        """The tokenizer as plain data, which JSON and any checkpoint can hold."""
+        plain = self._vocabulary.plain()
+        return {"version": STATE_VERSION, "sha256": digest(plain), "vocabulary": plain}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], engine: str | None = None) -> "Tokenizer":
+        """The tokenizer of such data. ValueError for data that are damaged or of a newer
+        version."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"a state must be a mapping, not {arguments.type_name(state)}")
+        if state.keys() != {"version", "sha256", "vocabulary"}:
+            raise ValueError(f"a state has version, sha256 and vocabulary, not {sorted(state)}")
+        if state["version"] != STATE_VERSION:
+            raise ValueError(
+                f"the state has version {state['version']!r}; this tokbpe reads {STATE_VERSION}"
+            )
+        if digest(state["vocabulary"]) != state["sha256"]:
+            raise ValueError("the state is damaged: its vocabulary does not have its sha256")
+        return cls.from_vocabulary(Vocabulary.from_plain(state["vocabulary"]), engine)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tokenizer.from_state, (self.state(), self._engine_name)
+
+
+def digest(plain: Mapping[str, Any]) -> str:
+    """SHA-256 of plain data, in hexadecimal."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,33 +1,291 @@
-"""What a training gives: the ids, their bytes and how they merge. It never changes."""
+"""`Vocabulary`: the ids, their bytes, and how they come about. It never changes."""
 
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tokbpe import arguments, patterns, unicode
+from tokbpe.arguments import Pair
 from tokbpe.patterns import Pattern
+from tokbpe.symbols import UNITS
+
+# Changed when the same merges would encode otherwise; part of each fingerprint.
+ALGORITHM = 1
+
+MERGE_RULES = ("merge_list", "rank_by_piece")
+SPECIAL_IDS = ("base", "first", "end")
+UNKNOWN = b"<UNK>"
+
+
+def no_merges() -> NDArray[np.uint32]:
+    return np.empty((0, 2), np.uint32)
+
+
+def no_counts() -> NDArray[np.uint64]:
+    return np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Base ids first, each with the byte that it stands for, then one id for each merge."""
+    """What a training gives, or a file.
+
+    alphabet: by id, the symbol that the id stands for; None for an id that is no symbol. With
+        the merge rule "rank_by_piece" it holds all pieces.
+    merges: `uint32` [n, 2], the two ids that each merge joins, the earliest learned first.
+    merge_ids: the id of each merge; None: they follow the alphabet.
+    merge_counts: `uint64` [n], how often each pair stood in the corpus at its turn; empty for
+        a vocabulary that was not trained here.
+    unit: into what a piece falls before anything is merged: "byte", "character" or "word".
+    unknown: the id of a symbol that the alphabet lacks; None: that is an error.
+    special_tokens: spelling -> id. reserved: display name -> id.
+    merge_rule: "merge_list": the listed pairs merge. "rank_by_piece": any two neighbors whose
+        joined bytes are a piece merge, the piece with the lowest id first.
+    whole_piece_lookup: whether a pre-token that is a piece itself is taken at once.
+    """
 
     method: str
-    alphabet: tuple[bytes, ...]
-    merges: NDArray[np.uint32]  # [n, 2]: the two ids that make the id len(alphabet) + n
-    merge_counts: NDArray[np.uint64]  # [n]: how often the pair stood in the corpus at its turn
-    pattern: Pattern | None
+    alphabet: tuple[bytes | None, ...]
+    merges: NDArray[np.uint32] = field(default_factory=no_merges)
+    merge_ids: NDArray[np.uint32] | None = None
+    merge_counts: NDArray[np.uint64] = field(default_factory=no_counts)
+    unit: str = "byte"
+    unknown: int | None = None
+    pattern: Pattern | None = None
+    tie_break: str | None = None
+    special_ids: str = "base"
+    special_tokens: Mapping[str, int] = field(default_factory=dict)
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    merge_rule: str = "merge_list"
+    whole_piece_lookup: bool = False
+    provenance: tuple[Mapping[str, Any], ...] = ()  # a record of each training
 
     def __post_init__(self) -> None:
-        self.merges.flags.writeable = False
-        self.merge_counts.flags.writeable = False
+        for array in (self.merges, self.merge_ids, self.merge_counts):
+            if array is not None:
+                array.flags.writeable = False
+        self.validate()
 
     def __len__(self) -> int:
-        return len(self.alphabet) + len(self.merges)
+        """The highest id + 1."""
+        return 1 + max(
+            len(self.alphabet) - 1,
+            int(self.ids_of_merges.max(initial=0)) if len(self.merges) else -1,
+            *self.special_tokens.values(),
+            *self.reserved.values(),
+        )
 
-    def pieces(self) -> list[bytes]:
-        """The bytes of each id, derived from the alphabet and the merges."""
-        pieces = list(self.alphabet)
-        for left, right in self.merges.tolist():
-            pieces.append(pieces[left] + pieces[right])
+    @cached_property
+    def ids_of_merges(self) -> NDArray[np.uint32]:
+        """The id of each merge, `uint32` [n]."""
+        if self.merge_ids is not None:
+            return self.merge_ids
+        first = len(self.alphabet)
+        return np.arange(first, first + len(self.merges), dtype=np.uint32)
+
+    @property
+    def trained(self) -> bool:
+        """Whether the vocabulary was trained here, so that its merges can be cut or continued."""
+        return self.merge_rule == "merge_list" and len(self.merge_counts) == len(self.merges)
+
+    def pieces(self) -> list[bytes | None]:
+        """The bytes of each id: a special token's spelling, b"" for a reserved id, None for a
+        gap."""
+        pieces: list[bytes | None] = [None] * len(self)
+        pieces[: len(self.alphabet)] = self.alphabet
+        for id, piece in self.merged_pieces():
+            pieces[id] = piece
+        if self.unknown is not None:
+            pieces[self.unknown] = UNKNOWN
+        for spelling, id in self.special_tokens.items():
+            pieces[id] = spelling.encode("utf-8")
+        for id in self.reserved.values():
+            pieces[id] = b""
         return pieces
+
+    def merged_pieces(self) -> Iterator[tuple[int, bytes]]:
+        """The id and the bytes of each merge, which may join merges that stand after it."""
+        known = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
+        waiting = list(zip(self.merges.tolist(), self.ids_of_merges.tolist()))
+        while waiting:
+            later = []
+            for (left, right), id in waiting:
+                if left in known and right in known:
+                    known[id] = known[left] + known[right]
+                    yield id, known[id]
+                else:
+                    later.append(((left, right), id))
+            if len(later) == len(waiting):
+                (left, right), id = later[0]
+                raise ValueError(f"id {id} joins {left} and {right}, of which one is never made")
+            waiting = later
+
+    def merge_list(self) -> list[tuple[Pair, int]]:
+        """All pairs that merge, the first to be merged first, each with the id that it makes."""
+        if self.merge_rule == "merge_list":
+            return [
+                ((left, right), id)
+                for (left, right), id in zip(self.merges.tolist(), self.ids_of_merges.tolist())
+            ]
+        ids = {piece: id for id, piece in enumerate(self.alphabet) if piece is not None}
+        return [
+            ((ids[piece[:cut]], ids[piece[cut:]]), id)
+            for piece, id in ids.items()
+            for cut in range(1, len(piece))
+            if piece[:cut] in ids and piece[cut:] in ids
+        ]
+
+    def validate(self) -> None:
+        """ValueError, naming what is wrong and where, unless all parts fit together."""
+        arguments.choice(self.unit, "unit", UNITS)
+        arguments.choice(self.merge_rule, "merge_rule", MERGE_RULES)
+        arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
+        patterns.for_unit(self.pattern, self.unit)
+        if self.merges.shape != (len(self.merges), 2):
+            raise ValueError(f"merges have the shape {self.merges.shape}, not [n, 2]")
+        if len(self.ids_of_merges) != len(self.merges):
+            raise ValueError(f"{len(self.merges)} merges, but {len(self.ids_of_merges)} ids")
+        if len(self.merge_counts) not in (0, len(self.merges)):
+            raise ValueError(f"{len(self.merges)} merges, but {len(self.merge_counts)} counts")
+        self.validate_ids()
+
+    def validate_ids(self) -> None:
+        """Each id has one meaning, and merges join ids that have one."""
+        meanings = {id: symbol for id, symbol in enumerate(self.alphabet) if symbol is not None}
+        ids = self.ids_of_merges.tolist()
+        if len(set(ids)) != len(ids) or not meanings.keys().isdisjoint(ids):
+            seen = set(meanings)
+            for rank, id in enumerate(ids):
+                if id in seen:
+                    raise ValueError(f"merge {rank} makes the id {id}, which exists already")
+                seen.add(id)
+        parts = np.unique(self.merges)
+        for id in parts[~np.isin(parts, np.array([*meanings, *ids], np.int64))].tolist():
+            rank = int(np.argwhere((self.merges == id).any(axis=1))[0, 0])
+            raise ValueError(f"merge {rank} joins {id}, which is no id")
+        if self.unknown is not None:
+            meanings[self.unknown] = UNKNOWN
+        taken = {**meanings, **dict.fromkeys(ids, b"a merge")}
+        for spelling, id in self.special_tokens.items():
+            if not isinstance(spelling, str) or not spelling:
+                raise ValueError(
+                    f"a special token must be a text that is not empty, not {spelling!r}"
+                )
+            if taken.setdefault(id, spelling.encode("utf-8")) != spelling.encode("utf-8"):
+                raise ValueError(f"special token {spelling!r} has the id {id} of {taken[id]!r}")
+            taken[id] = b"a special token"
+        for name, id in self.reserved.items():
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"a reserved id needs a name that is not empty, not {name!r}")
+            if taken.setdefault(id, b"") != b"":
+                raise ValueError(f"reserved id {name!r} is {id}, which is {taken[id]!r} already")
+            taken[id] = b"a reserved id"
+
+    # Plain data: what states, files and fingerprints are made of.
+
+    def plain(self) -> dict[str, Any]:
+        """The vocabulary as data that JSON can hold; arrays are lists, bytes are hexadecimal."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain["alphabet"] = [None if symbol is None else symbol.hex() for symbol in self.alphabet]
+        for name in ("merges", "merge_ids", "merge_counts"):
+            plain[name] = None if plain[name] is None else plain[name].tolist()
+        if self.pattern is not None:
+            plain["pattern"] = {
+                "name": self.pattern.name,
+                "sources": list(self.pattern.sources),
+                "keep_gaps": self.pattern.keep_gaps,
+            }
+        plain["special_tokens"] = dict(self.special_tokens)
+        plain["reserved"] = dict(self.reserved)
+        plain["provenance"] = [dict(record) for record in self.provenance]
+        plain["unicode"] = unicode.VERSION
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Vocabulary":
+        """The vocabulary of such data; ValueError or TypeError where it is damaged."""
+        parts = dict(plain)
+        names = {item.name for item in fields(cls)} | {"unicode"}
+        if parts.keys() != names:
+            wrong = sorted(parts.keys() ^ names)
+            raise ValueError(f"the data of a vocabulary lack, or have too much, the fields {wrong}")
+        if parts.pop("unicode") != unicode.VERSION:
+            raise ValueError(
+                f"the vocabulary is of Unicode {plain['unicode']!r}, not {unicode.VERSION!r}"
+            )
+        parts["alphabet"] = tuple(
+            None if symbol is None else bytes.fromhex(symbol) for symbol in parts["alphabet"]
+        )
+        parts["merges"] = np.array(parts["merges"], np.uint32).reshape(-1, 2)
+        parts["merge_counts"] = np.array(parts["merge_counts"], np.uint64)
+        if parts["merge_ids"] is not None:
+            parts["merge_ids"] = np.array(parts["merge_ids"], np.uint32)
+        if parts["pattern"] is not None:
+            found = parts["pattern"]
+            parts["pattern"] = patterns.get(
+                Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"])
+            )
+        parts["provenance"] = tuple(parts["provenance"])
+        return cls(**parts)
+
+    def fingerprint(self, provenance: bool = True) -> str:
+        """A SHA-256 over what encodes and decodes, and over the record of the trainings."""
+        plain = self.plain()
+        if not provenance:
+            # Neither tells what text becomes.
+            del plain["provenance"], plain["merge_counts"], plain["tie_break"]
+        plain["algorithm"] = ALGORITHM
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def lay_out(
+    vocabulary: Vocabulary,
+    special_tokens: Sequence[str],
+    reserved: Sequence[str],
+    special_ids: str,
+) -> Vocabulary:
+    """Give ids to special tokens and reserved names: behind the base, "first", or at the "end".
+
+    The vocabulary has none yet, and its merges follow its alphabet. The order of base and merges
+    stays, so ties are as they were.
+    """
+    names = [*special_tokens, *reserved]
+    base = len(vocabulary.alphabet)
+    gaps = (None,) * len(names)
+    start, alphabet = {
+        "base": (base, vocabulary.alphabet + gaps),
+        "first": (0, gaps + vocabulary.alphabet),
+        "end": (base + len(vocabulary.merges), vocabulary.alphabet),
+    }[special_ids]
+    shift = len(alphabet) - base
+    moved = 0 if special_ids == "first" else base
+    merges = vocabulary.merges + np.where(vocabulary.merges >= moved, shift, 0).astype(np.uint32)
+    ids = iter(range(start, start + len(names)))
+    return replace(
+        vocabulary,
+        alphabet=alphabet,
+        merges=merges,
+        special_tokens={spelling: next(ids) for spelling in special_tokens},
+        reserved={name: next(ids) for name in reserved},
+        special_ids=special_ids,
+    )
+
+
+def taken_out(vocabulary: Vocabulary) -> Vocabulary:
+    """Undo `lay_out`: no special tokens and reserved ids, and merges that follow the base."""
+    count = len(vocabulary.special_tokens) + len(vocabulary.reserved)
+    alphabet = vocabulary.alphabet
+    shift, moved = 0, 0
+    if vocabulary.special_ids == "first":
+        alphabet, shift = alphabet[count:], count
+    elif vocabulary.special_ids == "base":
+        alphabet, shift = alphabet[: len(alphabet) - count], count
+        moved = len(vocabulary.alphabet)
+    merges = vocabulary.merges - np.where(vocabulary.merges >= moved, shift, 0).astype(np.uint32)
+    return replace(vocabulary, alphabet=alphabet, merges=merges, special_tokens={}, reserved={})

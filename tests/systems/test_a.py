@@ -86,7 +86,7 @@ def test_vocabulary_bytes_is_for_the_byte_method():
 
 
 def test_unknown_method_lists_the_names():
-    with pytest.raises(ValueError, match="method must be one of 'byte', 'bpe', not 'wordpiece'"):
+    with pytest.raises(ValueError, match="method must be one of 'byte', 'bpe', 'char', 'word', not 'wordpiece'"):
         Tokenizer("abab", method="wordpiece")
 
 

@@ -8,6 +8,7 @@ try:
     from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import encode, encoding_table
+    from tokbpe.fast.special import cut_special, special_table
     from tokbpe.fast.split import split
     from tokbpe.fast.train import train, train_steps
 except ModuleNotFoundError as error:
@@ -21,11 +22,13 @@ except ModuleNotFoundError as error:
 __all__ = [
     "count_pairs",
     "count_pieces",
+    "cut_special",
     "decode",
     "decoding_table",
     "encode",
     "encoding_table",
     "merge_pair",
+    "special_table",
     "split",
     "train",
     "train_steps",

@@ -21,6 +21,8 @@ from tokbpe import arguments, reference
 
 from .memory cimport reserve, resized
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
+from .special cimport SpecialTable, as_special_table
+from .special import cut_special
 from .split cimport (
     NOT_COMPILED,
     WHOLE,
@@ -40,7 +42,7 @@ cdef extern from "Python.h":
 
 # How many bytes or pairs are counted between two looks for signals: some milliseconds.
 cdef enum:
-    SLICE = 1_000_000
+    SLICE = 1000000
 
 SLICE_SIZE = SLICE
 
@@ -161,23 +163,27 @@ cdef class PieceTable:
         return counts
 
 
-def count_pieces(corpus, pattern=None):
+def count_pieces(corpus, pattern=None, special=None):
     """Count equal pieces of all documents, in order of first appearance (point 4).
 
     (["low lower", "low"], "gpt2") -> {b"low": 2, b" lower": 1}
     """
     cdef PieceTable table = PieceTable()
+    cdef SpecialTable spellings = as_special_table(special)
     cdef int kind = WHOLE
     cdef bint kind_known = False
     for document in arguments.documents(corpus):
         if not kind_known:
             kind = scanner_kind(pattern)
             kind_known = True
-        if kind == NOT_COMPILED:
-            for piece in reference.split(document, pattern):
-                table.add(<const uint8_t *> PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
-        else:
-            table.add_document(document, kind)
+        for part, special_id in cut_special(document, spellings):
+            if special_id is not None:
+                continue
+            if kind == NOT_COMPILED:
+                for piece in reference.split(part, pattern):
+                    table.add(<const uint8_t *> PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
+            else:
+                table.add_document(part, kind)
     return table.as_dict()
 
 

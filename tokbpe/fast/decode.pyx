@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from tokbpe import arguments
+from tokbpe import arguments, tables
 
 from .memory cimport reserve, resized
 
@@ -23,7 +23,7 @@ cdef extern from "Python.h":
 
 # How many ids are worked on between two looks for signals.
 cdef enum:
-    SLICE = 1_000_000
+    SLICE = 1000000
 
 
 @cython.final
@@ -33,25 +33,30 @@ cdef class DecodingTable:
     cdef uint8_t *blob
     cdef uint64_t *ends  # by id, in the blob
     cdef uint8_t *known  # by id; 0 is a gap
-    cdef size_t size
+    cdef size_t size  # the number of ids; beyond them stands what is unknown
+    cdef object unknown
 
-    def __cinit__(self, vocabulary):
-        cdef tuple pieces = arguments.vocabulary(vocabulary)
+    def __cinit__(self, vocabulary, unknown=None):
+        cdef tuple pieces = tables.decoding_table(vocabulary, unknown).pieces
         cdef size_t total = sum([len(piece) for piece in pieces if piece])
         cdef size_t end = 0
         cdef size_t id
+        self.size = len(pieces)
+        self.unknown = unknown
+        # One more entry than there are ids: what stands for an id that is none.
+        pieces += (unknown,)
+        total += len(unknown or b"")
         self.blob = <uint8_t *> resized(NULL, total, 1)
         self.ends = <uint64_t *> resized(NULL, len(pieces), sizeof(uint64_t))
         self.known = <uint8_t *> resized(NULL, len(pieces), 1)
         if self.blob == NULL or self.ends == NULL or self.known == NULL:
-            raise MemoryError(f"no memory for a vocabulary of {len(pieces)} ids")
+            raise MemoryError(f"no memory for a vocabulary of {self.size} ids")
         for id, piece in enumerate(pieces):
             self.known[id] = piece is not None
             if piece:
                 memcpy(self.blob + end, PyBytes_AS_STRING(piece), len(piece))
                 end += len(piece)
             self.ends[id] = end
-        self.size = len(pieces)
 
     def __dealloc__(self):
         free(self.blob)
@@ -102,9 +107,7 @@ cdef class IdBuffer:
             if PyLong_CheckExact(value):
                 id = PyLong_AsLongLongAndOverflow(value, &overflow)
             if not table.has(id):
-                # An error, or a whole number of another type.
-                arguments.known_piece(value, self.size, table)
-                id = arguments.as_index(value)
+                id = self.other_id(value, table)
             self.append(<uint32_t> id)
         return 0
 
@@ -120,14 +123,20 @@ cdef class IdBuffer:
                     self.ids[self.size] = <uint32_t> values[self.size]
                     self.size += 1
             if self.size < end:
-                arguments.known_piece(values[self.size], self.size, table)
+                self.append(self.other_id(values[self.size], table))
             PyErr_CheckSignals()
         return 0
 
+    cdef uint32_t other_id(self, value, DecodingTable table) except? 0:
+        """The id that a whole number of another type means, or that of what is unknown."""
+        arguments.known_piece(value, self.size, table, table.unknown)
+        id = arguments.as_index(value)
+        return id if 0 <= id < table.size and table.known[id] else table.size
 
-def decoding_table(vocabulary):
-    """Prepare `decode`: the bytes of each id, None where an id has no meaning."""
-    return DecodingTable(vocabulary)
+
+def decoding_table(vocabulary, unknown=None):
+    """Prepare `decode`: the twin of `tokbpe.tables.decoding_table`."""
+    return DecodingTable(vocabulary, unknown)
 
 
 def decode(ids, DecodingTable table not None):

@@ -12,9 +12,10 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memmove
 
-from tokbpe import arguments, patterns, reference
+from tokbpe import arguments, reference, tables
+from tokbpe.symbols import MARKER
 
-from .memory cimport reserve
+from .memory cimport reserve, resized
 from .pairs cimport (
     NOT_FOUND as NONE,  # no id, no merge, no neighbor
     PairTable,
@@ -24,7 +25,15 @@ from .pairs cimport (
     open_pair_table,
     put_pair,
 )
-from .split cimport NOT_COMPILED, Scanner, next_piece, open_scanner, scanner_kind
+from .special cimport SpecialTable, as_special_table
+from .split cimport (
+    NOT_COMPILED,
+    Scanner,
+    next_piece,
+    open_scanner,
+    scanner_kind,
+    utf8_width,
+)
 
 # Pieces of more symbols than this are merged with a heap.
 cdef enum:
@@ -32,39 +41,129 @@ cdef enum:
 
 # How many bytes are encoded between two looks for signals, at least.
 cdef enum:
-    SLICE = 1_000_000
+    SLICE = 1000000
 
 SHORT_PIECE_SYMBOLS = SHORT_PIECE
+
+
+cdef enum Unit:
+    BYTE
+    CHARACTER
+    WORD
+
+UNIT_NUMBERS = {"byte": BYTE, "character": CHARACTER, "word": WORD}
 
 
 @cython.final
 cdef class EncodingTable:
     """What `encode` looks up. It never changes, so threads may share it."""
 
-    cdef PairTable merges  # pair -> id; the lower, the earlier learned
+    cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
+    cdef uint32_t *merge_ids  # by rank
     cdef uint32_t byte_ids[256]
+    cdef PairTable character_ids  # code point and whether it ends a word -> id
+    cdef uint32_t unknown  # NONE: a symbol that the alphabet lacks is an error
     cdef dict symbols
     cdef object pattern
     cdef int kind
+    cdef int unit
 
-    def __cinit__(self, alphabet, merges, pattern=None):
-        cdef uint32_t next_id
-        cdef uint32_t i
-        self.symbols, pairs = arguments.encoding_parts(alphabet, merges)
-        next_id = <uint32_t> len(alphabet)
-        open_pair_table(&self.merges, 10)
-        for left, right in pairs:
-            put_pair(&self.merges, make_pair(left, right), next_id)
-            next_id += 1
-        for i in range(256):
-            self.byte_ids[i] = NONE
-        for byte, id in self.symbols.items():
-            self.byte_ids[<uint8_t> byte] = id
-        self.pattern = patterns.lossless(pattern)
-        self.kind = scanner_kind(self.pattern)
+    def __cinit__(
+        self, alphabet, merges, pattern=None, merge_ids=None, unit="byte", unknown=None
+    ):
+        checked = tables.encoding_table(alphabet, merges, pattern, merge_ids, unit, unknown)
+        self.symbols = checked.symbols
+        self.pattern = checked.pattern
+        self.kind = scanner_kind(checked.pattern)
+        self.unit = UNIT_NUMBERS[unit]
+        self.unknown = NONE if unknown is None else <uint32_t> unknown
+        self.read_symbols()
+        self.read_merges(checked.merges)
 
     def __dealloc__(self):
-        close_pair_table(&self.merges)
+        close_pair_table(&self.ranks)
+        close_pair_table(&self.character_ids)
+        free(self.merge_ids)
+
+    cdef int read_symbols(self) except -1:
+        cdef uint32_t i
+        cdef bint last
+        for i in range(256):
+            self.byte_ids[i] = self.unknown
+        open_pair_table(&self.character_ids, 6)
+        for symbol, id in self.symbols.items():
+            if self.unit == BYTE:
+                self.byte_ids[<uint8_t> symbol[0]] = id
+            else:
+                last = self.unit == WORD and symbol.endswith(MARKER)
+                character = symbol[: len(symbol) - 1] if last else symbol
+                put_pair(&self.character_ids, make_pair(ord(character.decode("utf-8")), last), id)
+        return 0
+
+    cdef int read_merges(self, dict merges) except -1:
+        cdef uint32_t rank
+        open_pair_table(&self.ranks, 10)
+        self.merge_ids = <uint32_t *> resized(NULL, len(merges), sizeof(uint32_t))
+        if self.merge_ids == NULL:
+            raise MemoryError(f"no memory for {len(merges)} merges")
+        for (left, right), (rank, id) in merges.items():
+            put_pair(&self.ranks, make_pair(left, right), rank)
+            self.merge_ids[rank] = id
+        return 0
+
+    cdef inline uint32_t rank(self, uint32_t left, uint32_t right) noexcept nogil:
+        """The rank of the merge of two neighbors, NONE if there is none."""
+        return find_pair(&self.ranks, make_pair(left, right))
+
+    cdef size_t read_bytes(
+        self,
+        const uint8_t *piece,  # IN
+        size_t size,
+        uint32_t *ids,  # OUT
+    ) noexcept nogil:
+        """The ids of the bytes of a piece, up to the first that has none; how many there are."""
+        cdef size_t i
+        for i in range(size):
+            ids[i] = self.byte_ids[piece[i]]
+            if ids[i] == NONE:
+                return i
+        return size
+
+    cdef size_t read_characters(
+        self,
+        const uint8_t *piece,  # IN
+        size_t size,
+        uint32_t *ids,  # OUT
+    ) noexcept nogil:
+        """The ids of the characters of a piece; how many there are."""
+        cdef size_t count = 0
+        cdef size_t place = 0
+        cdef size_t width
+        cdef uint32_t id
+        while place < size:
+            width = utf8_width(piece + place, size - place)
+            id = NONE
+            if width:
+                id = find_pair(
+                    &self.character_ids,
+                    make_pair(
+                        code_point(piece + place, width),
+                        self.unit == WORD and place + width == size,
+                    ),
+                )
+            ids[count] = self.unknown if id == NONE else id
+            count += 1
+            place += width if width else 1
+        return count
+
+
+cdef inline uint32_t code_point(const uint8_t *p, size_t width) noexcept nogil:
+    """The UTF-8 character of so many bytes."""
+    cdef size_t i
+    cdef uint32_t code = p[0] if width == 1 else p[0] & (0x7F >> width)
+    for i in range(1, width):
+        code = code << 6 | p[i] & 0x3F
+    return code
 
 
 # A token of a long piece; dead tokens were merged into their left neighbor.
@@ -84,7 +183,7 @@ cdef class Encoding:
     cdef size_t capacity
     cdef Token *tokens
     cdef size_t token_capacity
-    cdef uint64_t *heap  # id << 32 | place: the earliest learned first, then the leftmost
+    cdef uint64_t *heap  # rank << 32 | place: the earliest learned first, then the leftmost
     cdef size_t heap_size
     cdef size_t heap_capacity
 
@@ -96,21 +195,42 @@ cdef class Encoding:
         free(self.tokens)
         free(self.heap)
 
-    cdef int add_document(self, bytes data) except -1:
-        """Encode by a compiled scanner."""
-        cdef Scanner scanner
+    cdef int add_text(self, bytes data, SpecialTable special) except -1:
+        """Encode a document, special tokens cut out first (point 11)."""
         cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(data)
-        cdef bint more = len(data) > 0
-        open_scanner(&scanner, self.table.kind, start, len(data))
+        cdef size_t size = len(data)
+        cdef size_t done = 0
+        cdef size_t length = 0
+        cdef size_t place = size
+        cdef uint32_t id = 0
+        while done < size:
+            if special is not None:
+                with nogil:
+                    place = special.find(start, done, size, &length, &id)
+            if self.table.kind == NOT_COMPILED:
+                self.add_pieces(reference.split(data[done:place], self.table.pattern), done)
+            else:
+                self.add_part(start, done, place)
+            if length:
+                reserve(<void **> &self.ids, &self.capacity, self.size + 1, sizeof(uint32_t))
+                self.ids[self.size] = id
+                self.size += 1
+            done = place + length
+        return 0
+
+    cdef int add_part(self, const uint8_t *data, size_t first, size_t last) except -1:
+        """Encode data[first:last] by a compiled scanner."""
+        cdef Scanner scanner
+        cdef bint more = first < last
+        open_scanner(&scanner, self.table.kind, data + first, last - first)
         while more:
             with nogil:
-                more = self.add_slice(&scanner, start)
+                more = self.add_slice(&scanner, first)
             PyErr_CheckSignals()
         return 0
 
-    cdef int add_pieces(self, list pieces) except -1:
-        """Encode pieces that the reference's splitter cut."""
-        cdef size_t position = 0
+    cdef int add_pieces(self, list pieces, size_t position) except -1:
+        """Encode pieces that the reference's splitter cut, the first of which is at `position`."""
         cdef const uint8_t *start
         cdef size_t size
         for piece in pieces:
@@ -122,39 +242,42 @@ cdef class Encoding:
             PyErr_CheckSignals()
         return 0
 
-    cdef bint add_slice(self, Scanner *scanner, const uint8_t *data) except -1 nogil:
-        """Encode some pieces; False at the end of the document."""
+    cdef bint add_slice(self, Scanner *scanner, size_t position) except -1 nogil:
+        """Encode some pieces of what begins at `position`; False when there are no more."""
         cdef size_t start, end
         cdef size_t done = 0
         while done < SLICE:
             if not next_piece(scanner, &start, &end):
                 return False
-            self.add_piece(data + start, end - start, start)
+            self.add_piece(scanner.data + start, end - start, position + start)
             done += end - start
         return True
 
     cdef int add_piece(self, const uint8_t *piece, size_t size, size_t position) except -1 nogil:
         """Encode a piece that stands at `position` of the document."""
-        cdef size_t i
+        cdef size_t count
         cdef uint32_t *ids
         reserve(<void **> &self.ids, &self.capacity, self.size + size, sizeof(uint32_t))
         ids = self.ids + self.size
-        for i in range(size):
-            ids[i] = self.table.byte_ids[piece[i]]
-            if ids[i] == NONE:
+        if self.table.unit == BYTE:
+            count = self.table.read_bytes(piece, size, ids)
+            if count < size:
                 with gil:
-                    raise arguments.absent_byte(piece[i], position + i, self.table.symbols)
-        if size <= SHORT_PIECE:
-            self.size += merge_short(&self.table.merges, ids, <uint32_t> size)
+                    raise arguments.absent_byte(piece[count], position + count, self.table.symbols)
         else:
-            self.size += self.merge_long(ids, size)
+            count = self.table.read_characters(piece, size, ids)
+        if self.table.ranks.used == 0:
+            self.size += count
+        elif count <= SHORT_PIECE:
+            self.size += merge_short(self.table, ids, <uint32_t> count)
+        else:
+            self.size += self.merge_long(ids, count)
         return 0
 
     cdef size_t merge_long(self, uint32_t *ids, size_t size) except 0 nogil:
         """Merge the symbols of a piece in place; returns how many ids are left (point 9)."""
-        cdef const PairTable *merges = &self.table.merges
         cdef Token *tokens
-        cdef uint32_t place, right, id
+        cdef uint32_t place, right, rank
         cdef size_t count = 0
         if size >= UINT32_MAX:
             with gil:
@@ -171,15 +294,18 @@ cdef class Encoding:
         for place in range(<uint32_t> size):
             self.offer(place)
         while self.heap_size:
-            id = <uint32_t> (self.heap[0] >> 32)
+            rank = <uint32_t> (self.heap[0] >> 32)
             place = <uint32_t> self.heap[0]
             self.drop_first()
             right = tokens[place].next
             # The neighbors may have merged otherwise since this merge was offered.
-            if (tokens[place].id == NONE or right == NONE
-                    or find_pair(merges, make_pair(tokens[place].id, tokens[right].id)) != id):
+            if (
+                tokens[place].id == NONE
+                or right == NONE
+                or self.table.rank(tokens[place].id, tokens[right].id) != rank
+            ):
                 continue
-            tokens[place].id = id
+            tokens[place].id = self.table.merge_ids[rank]
             tokens[place].next = tokens[right].next
             tokens[right].id = NONE
             if tokens[right].next != NONE:
@@ -197,15 +323,15 @@ cdef class Encoding:
     cdef int offer(self, uint32_t place) except -1 nogil:
         """Queue the merge of a token with its right neighbor, if there is one."""
         cdef uint32_t right = self.tokens[place].next
-        cdef uint32_t id
+        cdef uint32_t rank
         cdef uint64_t item
         cdef size_t child, parent
         if right == NONE:
             return 0
-        id = find_pair(&self.table.merges, make_pair(self.tokens[place].id, self.tokens[right].id))
-        if id == NONE:
+        rank = self.table.rank(self.tokens[place].id, self.tokens[right].id)
+        if rank == NONE:
             return 0
-        item = make_pair(id, place)
+        item = make_pair(rank, place)
         reserve(<void **> &self.heap, &self.heap_capacity, self.heap_size + 1, sizeof(uint64_t))
         child = self.heap_size
         self.heap_size += 1
@@ -240,46 +366,43 @@ cdef class Encoding:
 
 
 cdef uint32_t merge_short(
-    const PairTable *merges,
+    EncodingTable table,
     uint32_t *ids,  # IN, OUT
     uint32_t size,
 ) noexcept nogil:
     """Merge the symbols of a piece in place; returns how many ids are left (point 9)."""
-    cdef uint32_t merged[SHORT_PIECE]  # the id that a token and its right neighbor merge to
+    cdef uint32_t ranks[SHORT_PIECE]  # of the merge of a token and its right neighbor
     cdef uint32_t i, best
     for i in range(1, size):
-        merged[i - 1] = find_pair(merges, make_pair(ids[i - 1], ids[i]))
+        ranks[i - 1] = table.rank(ids[i - 1], ids[i])
     while size > 1:
         best = 0
         for i in range(1, size - 1):
-            if merged[i] < merged[best]:
+            if ranks[i] < ranks[best]:
                 best = i
-        if merged[best] == NONE:
+        if ranks[best] == NONE:
             break
-        ids[best] = merged[best]
+        ids[best] = table.merge_ids[ranks[best]]
         size -= 1
         memmove(ids + best + 1, ids + best + 2, (size - best - 1) * sizeof(uint32_t))
         if best + 1 < size:
-            memmove(merged + best, merged + best + 1, (size - best - 1) * sizeof(uint32_t))
-            merged[best] = find_pair(merges, make_pair(ids[best], ids[best + 1]))
+            memmove(ranks + best, ranks + best + 1, (size - best - 1) * sizeof(uint32_t))
+            ranks[best] = table.rank(ids[best], ids[best + 1])
         if best > 0:
-            merged[best - 1] = find_pair(merges, make_pair(ids[best - 1], ids[best]))
+            ranks[best - 1] = table.rank(ids[best - 1], ids[best])
     return size
 
 
-def encoding_table(alphabet, merges, pattern=None):
-    """Prepare `encode`. The alphabet is single bytes; merge number n has the id len(alphabet) + n."""
-    return EncodingTable(alphabet, merges, pattern)
+def encoding_table(alphabet, merges, pattern=None, merge_ids=None, unit="byte", unknown=None):
+    """Prepare `encode`: the twin of `tokbpe.tables.encoding_table`."""
+    return EncodingTable(alphabet, merges, pattern, merge_ids, unit, unknown)
 
 
-def encode(text, EncodingTable table not None):
-    """The ids of a document (point 9).
+def encode(text, EncodingTable table not None, special=None):
+    """The ids of a document, special tokens cut out first (points 9 and 11).
 
     The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
     """
     cdef Encoding encoding = Encoding(table)
-    if table.kind == NOT_COMPILED:
-        encoding.add_pieces(reference.split(text, table.pattern))
-    else:
-        encoding.add_document(arguments.document_bytes(text))
+    encoding.add_text(arguments.document_bytes(text), as_special_table(special))
     return encoding.result()

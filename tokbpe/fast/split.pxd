@@ -35,3 +35,7 @@ cdef int scanner_kind(pattern) except -2
 cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil
 cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil
+
+
+# How many bytes the UTF-8 character at p has, 0 if there is none; `size` bytes can be read.
+cdef size_t utf8_width(const uint8_t *p, size_t size) noexcept nogil

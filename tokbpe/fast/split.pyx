@@ -169,7 +169,7 @@ cdef size_t other_bytes_end(const uint8_t *data, size_t place, size_t size) noex
     return place
 
 
-cdef inline size_t utf8_width(const uint8_t *p, size_t size) noexcept nogil:
+cdef size_t utf8_width(const uint8_t *p, size_t size) noexcept nogil:
     """How many bytes the UTF-8 character at p has, 0 if there is none; `size` bytes can be read."""
     cdef uint8_t lead = p[0]
     cdef uint8_t least = 0x80, most = 0xBF  # of the second byte
