@@ -39,7 +39,7 @@ from .split cimport (
 cdef enum:
     SHORT_PIECE = 24
 
-# How many bytes are encoded between two looks for signals, at least.
+# How many bytes, or steps, are worked on between two looks for signals: some milliseconds.
 cdef enum:
     SLICE = 1000000
 
@@ -279,6 +279,7 @@ cdef class Encoding:
         cdef Token *tokens
         cdef uint32_t place, right, rank
         cdef size_t count = 0
+        cdef size_t steps = 0
         if size >= UINT32_MAX:
             with gil:
                 raise ValueError(
@@ -294,6 +295,10 @@ cdef class Encoding:
         for place in range(<uint32_t> size):
             self.offer(place)
         while self.heap_size:
+            steps += 1
+            if steps % SLICE == 0:
+                with gil:
+                    PyErr_CheckSignals()
             rank = <uint32_t> (self.heap[0] >> 32)
             place = <uint32_t> self.heap[0]
             self.drop_first()
@@ -361,8 +366,13 @@ cdef class Encoding:
         self.heap[parent] = item
 
     cdef list result(self):
+        cdef list ids = []
         cdef size_t i
-        return [self.ids[i] for i in range(self.size)]
+        for i in range(self.size):
+            if i % SLICE == SLICE - 1:
+                PyErr_CheckSignals()
+            ids.append(self.ids[i])
+        return ids
 
 
 cdef uint32_t merge_short(

@@ -1,0 +1,79 @@
+"""Ctrl-C is answered in the middle of the compiled engine's work."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from tokbpe import fast
+
+BYTES = [bytes([byte]) for byte in range(256)]
+# Each takes seconds if nobody stops it. The bound on the answer is far above what is promised
+# (a second), so that it fails for a loop without a look at signals and not for a busy machine.
+ALARM, PROMPT = 0.2, 10
+
+
+class Stopped(Exception):
+    pass
+
+
+def noise(size):
+    """Text of four letters in which nothing repeats for long."""
+    number, letters = 1, bytearray()
+    while len(letters) < 1 << 16:
+        number = (number * 6364136223846793005 + 1442695040888963407) % 2**64
+        letters += bytes(97 + (number >> shift & 3) for shift in range(32, 64, 2))
+    return bytes(letters) * (size >> 16)
+
+
+def long_training():
+    fast.train([noise(40_000_000)], None, BYTES, 1_000_000, 1)
+
+
+def long_counting():
+    fast.count_pieces([noise(1_000_000).replace(b"a", b" ")] * 600, "cl100k")
+
+
+def long_encoding():
+    merges, _ = fast.train([noise(1_000_000)], None, BYTES, 200)
+    fast.encode(noise(60_000_000), fast.encoding_table(BYTES, merges))
+
+
+def long_encoding_of_pieces():
+    merges, _ = fast.train([noise(1_000_000)], None, BYTES, 2000)
+    fast.encode(
+        noise(1_000_000).replace(b"a", b" ") * 100, fast.encoding_table(BYTES, merges, "cl100k")
+    )
+
+
+def long_decoding():
+    table = fast.decoding_table(BYTES)
+    ids = [97] * 1_000_000
+    fast.decode((id for _ in range(1000) for id in ids), table)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no alarms")
+@pytest.mark.parametrize(
+    "work",
+    [long_training, long_counting, long_encoding, long_encoding_of_pieces, long_decoding],
+)
+def test_work_is_interrupted(work):
+    answered = []
+
+    def stop(number, frame):
+        answered.append(time.monotonic())
+        raise Stopped
+
+    threads = threading.active_count()
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        start = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, ALARM)
+        with pytest.raises(Stopped):
+            work()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert answered[0] - start < ALARM + PROMPT
+    assert threading.active_count() == threads
