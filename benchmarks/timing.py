@@ -1,0 +1,46 @@
+"""What the benchmarks share: process CPU times, and the name of the machine."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+BYTES = [bytes([byte]) for byte in range(256)]
+PROCESSORS = Path("/proc/cpuinfo")  # Linux's
+
+
+def machine() -> dict[str, object]:
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    if PROCESSORS.is_file():
+        for line in PROCESSORS.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def timed(call: Callable[[], Result]) -> tuple[float, Result]:
+    """The seconds that a call takes, and its result."""
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def interleaved(*calls: Callable[[], object], runs: int = 5) -> list[float]:
+    """The median seconds of each call."""
+    times = [[timed(call)[0] for call in calls] for _ in range(runs)]
+    return [statistics.median(column) for column in zip(*times)]
