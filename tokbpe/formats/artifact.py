@@ -1,0 +1,131 @@
+"""The native artifact: a file that holds all of a vocabulary.
+
+    tokbpe tokenizer 1          the format and its version
+    5d41402abc4b...             SHA-256, in hexadecimal, of all other bytes of the file
+    {"alphabet":[...],...}      the plain data of the vocabulary, as JSON with sorted keys; in
+                                the place of an array stand its "dtype" and its "shape"
+    ...                         merges, merge_ids (if there are any) and merge_counts: their
+                                items, each array directly behind the one before it
+
+Lines are ASCII and end with a line feed. Equal vocabularies give equal bytes.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokbpe import arguments
+from tokbpe.formats import files
+from tokbpe.vocabulary import Vocabulary
+
+VERSION = 1
+FIRST_LINE = re.compile(rb"tokbpe tokenizer ([0-9]{1,9})\n")
+LONGEST_FIRST_LINE = 32
+DIGEST_LINE = 65
+DTYPES = {"merges": "<u4", "merge_ids": "<u4", "merge_counts": "<u8"}
+
+
+def save(vocabulary: Vocabulary, path: files.Path) -> None:
+    """Write a vocabulary to a new path. OSError if it exists or cannot be written."""
+    files.publish(path, dumped(vocabulary))
+
+
+def load(path: files.Path) -> Vocabulary:
+    """The vocabulary that a file holds.
+
+    ValueError for a file that is no artifact, has another version or is damaged; OSError if it
+    cannot be read.
+    """
+    with open(path, "rb") as file:
+        try:
+            start = file.read(LONGEST_FIRST_LINE)
+            check_version(start)
+            return loaded(start + file.read())
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{os.fsdecode(path)}: {error}") from error
+
+
+def dumped(vocabulary: Vocabulary) -> bytes:
+    """The bytes of the file."""
+    plain = vocabulary.plain(lists=False)
+    arrays = []
+    for name, dtype in DTYPES.items():
+        if plain[name] is not None:
+            array = plain[name].astype(dtype)
+            plain[name] = {"dtype": dtype, "shape": array.shape}
+            arrays.append(array.tobytes())
+    header = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")
+    first_line = b"tokbpe tokenizer %d\n" % VERSION
+    content = b"".join([header, b"\n", *arrays])
+    return first_line + digest_line(first_line, content) + content
+
+
+def digest_line(first_line: bytes, content: bytes) -> bytes:
+    """The second line: the SHA-256 of the first and of all behind the second."""
+    digest = hashlib.sha256(first_line)
+    digest.update(content)
+    return digest.hexdigest().encode("ascii") + b"\n"
+
+
+def check_version(start: bytes) -> None:
+    """ValueError unless a file that starts so is an artifact that can be read."""
+    match = FIRST_LINE.match(start)
+    if match is None:
+        raise ValueError(f"this is no tokenizer that tokbpe saved: it starts with {start!r}")
+    version = int(match[1])
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "another"
+        raise ValueError(
+            f"the file has version {version}, of {age} tokbpe; this one reads version {VERSION}"
+        )
+
+
+def loaded(data: bytes) -> Vocabulary:
+    """The vocabulary of the bytes of a file whose version is known."""
+    line_end = data.index(b"\n") + 1
+    content = data[line_end + DIGEST_LINE :]
+    if data[line_end : line_end + DIGEST_LINE] != digest_line(data[:line_end], content):
+        raise ValueError("the file is damaged: its bytes do not have its checksum")
+    header, _, body = content.partition(b"\n")
+    try:
+        plain = json.loads(header)
+    except RecursionError:
+        raise ValueError("the data of the vocabulary are nested too deeply") from None
+    if not isinstance(plain, dict):
+        raise ValueError(
+            f"the data of a vocabulary are an object, not {arguments.type_name(plain)}"
+        )
+    return Vocabulary.from_plain({**plain, **arrays_of(plain, body)})
+
+
+def arrays_of(plain: Mapping[str, Any], body: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays that the plain data declare, which together are the body."""
+    arrays = {}
+    start = 0
+    for name, dtype in DTYPES.items():
+        declared = plain.get(name)
+        if declared is None:
+            continue
+        if not isinstance(declared, dict) or declared.keys() != {"dtype", "shape"}:
+            raise ValueError(f"{name} must have a dtype and a shape, not {declared!r}")
+        if declared["dtype"] != dtype:
+            raise ValueError(f"{name} must have the dtype {dtype!r}, not {declared['dtype']!r}")
+        shape = declared["shape"]
+        for size in shape:  # no merges have the shape (0, 2)
+            arguments.whole_number(size, f"a size in the shape of {name}", 0, max(2, len(body)))
+        count = math.prod(shape)
+        end = start + count * np.dtype(dtype).itemsize
+        if end > len(body):
+            raise ValueError(f"{name} of the shape {shape} does not fit into the file")
+        arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape)
+        start = end
+    if start != len(body):
+        raise ValueError(f"{len(body) - start} bytes stand behind the arrays")
+    return arrays

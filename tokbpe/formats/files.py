@@ -1,0 +1,102 @@
+"""Publishing a file: all of it or nothing, and never in the place of another."""
+
+import contextlib
+import errno
+import os
+import secrets
+from typing import IO, TypeAlias
+
+Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+def publish(path: Path, data: bytes) -> None:
+    """Write a new file, which appears in one step and complete, also if the process is killed.
+
+    FileExistsError if anything stands at the path, a dangling link included; another OSError if
+    the file cannot be written. Both name the path, and nothing is left behind.
+    """
+    target = os.fsdecode(path)
+    try:
+        if os.path.lexists(target):
+            raise already_there()
+        if not published_unnamed(target, data):
+            publish_named(target, data)
+    except OSError as error:
+        # The caller knows the target, but not what it was written through.
+        raise OSError(error.errno, error.strerror, target) from error
+    sync_folder(target)
+
+
+def published_unnamed(target: str, data: bytes) -> bool:
+    """Publish through a file without a name, of which a killed process leaves nothing.
+
+    False, with nothing done, where the system or the file system lacks such files.
+    """
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    try:
+        descriptor = os.open(folder_of(target), os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except OSError:
+        return False  # a fault of the folder is met again, by the other way
+    with open(descriptor, "wb") as file:
+        write(file, data)
+        try:
+            # `src_dir_fd` is of no use to an absolute path, but makes Python call `linkat`, which
+            # follows the link in /proc to the file.
+            link = f"/proc/self/fd/{descriptor}"
+            os.link(link, target, src_dir_fd=descriptor, follow_symlinks=True)
+        except FileExistsError:
+            raise
+        except OSError:
+            return False  # no /proc
+    return True
+
+
+def publish_named(target: str, data: bytes) -> None:
+    """Publish through a hidden file beside the target, which a killed process leaves there."""
+    temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            write(file, data)
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            rename(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def rename(temporary: str, target: str) -> None:
+    """For file systems without hard links. Windows itself refuses a target that exists;
+    elsewhere one that appears between the two calls is replaced."""
+    if os.path.lexists(target):
+        raise already_there()
+    os.rename(temporary, target)
+
+
+def write(file: IO[bytes], data: bytes) -> None:
+    """Write to the disk, not only to the system's memory."""
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(target: str) -> None:
+    """Make the new name last, where folders can be synchronized. The file is there anyway."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder_of(target), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def folder_of(target: str) -> str:
+    return os.path.dirname(target) or os.curdir
+
+
+def already_there() -> FileExistsError:
+    return FileExistsError(errno.EEXIST, "this path exists, and no file is ever replaced")
