@@ -1,14 +1,19 @@
 """The command line: exit codes, what goes to which stream, terminals and pipes."""
 
 import functools
+import io
+import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tokbpe import __version__, cli, demo, engines
+from tokbpe import Tokenizer, __version__, check, cli, demo, engines, usage
 
 SMALL = demo.Plan(library_bytes=100_000, compared_files=4, compared_merges=20, vocabulary_size=500)
 COMMAND = [sys.executable, "-m", "tokbpe"]
@@ -52,7 +57,7 @@ def test_the_whole_demo_in_a_pipe():
     lines = done.stdout.decode().splitlines()
     assert "  The merges agree, and so do their counts and the ids of the encoded text." in lines
     assert any(line.startswith("  emoji ") and "👩\\u200d💻" in line for line in lines)
-    assert lines[-1] == "  The decoded text equals the input."
+    assert lines[-1].endswith("an equal tokenizer, the same ids")
 
 
 def test_version():
@@ -68,6 +73,16 @@ def test_help_has_an_example(capsys):
     assert "example:\n  tokbpe demo\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_each_command_has_an_example_that_is_accepted(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([name, "--help"])
+    assert caught.value.code == 0
+    example = capsys.readouterr().out.partition("example:\n  tokbpe ")[2].splitlines()[0]
+    assert example.split()[0] == name
+    assert usage.parser(cli.COMMANDS).parse_args(example.split()).command is cli.COMMANDS[name]
+
+
 @pytest.mark.parametrize("argv", [[], ["nothing"], ["demo", "more"], ["demo", "--more"], ["--x"]])
 def test_wrong_use_is_told_on_standard_error(argv, capsys):
     with pytest.raises(SystemExit) as caught:
@@ -81,7 +96,7 @@ def test_wrong_use_is_told_on_standard_error(argv, capsys):
 def test_success(small_demo, capsys):
     assert cli.main(["demo"]) == 0
     output = capsys.readouterr()
-    assert output.out.endswith("\n  The decoded text equals the input.\n")
+    assert output.out.endswith(" an equal tokenizer, the same ids\n")
     assert output.err == ""
 
 
@@ -89,8 +104,8 @@ def test_a_difference_between_the_engines_is_a_failure(small_demo, monkeypatch, 
     fast = engines.get("fast")
     train = fast.train
 
-    def miscounting(*args):
-        merges, counts = train(*args)
+    def miscounting(*arguments, **options):
+        merges, counts = train(*arguments, **options)
         return merges, counts + 1
 
     monkeypatch.setattr(fast, "train", miscounting)
@@ -203,3 +218,514 @@ def test_a_terminal_shows_a_progress_bar():
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_no_progress_bar_beside_a_pipe(stream):
     assert b"merge/s" not in b"".join(on_terminal(SMALL_DEMO, {stream}))
+
+
+# Work on files
+
+TEXT = "low lower lowest <|e|> newest\n"
+OTHER = bytes([0, 255]) + "Grüße 🐈".encode()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A current folder with two texts and a tokenizer of them."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text(TEXT)
+    Path("other").write_bytes(OTHER)
+    tokenizer = Tokenizer(
+        [TEXT, OTHER],
+        method="bpe",
+        vocabulary_size=264,
+        pattern="gpt2",
+        special_tokens=["<|e|>"],
+        reserved=["BOS", "EOS"],
+    )
+    tokenizer.save("saved")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsysbinary):
+    """Run a command; its exit code, output and errors. Nothing but whole files may stay."""
+
+    def run(*argv):
+        try:
+            code = cli.main([*argv])
+        except SystemExit as exit:
+            code = exit.code
+        output = capsysbinary.readouterr()
+        assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+        return code, output.out, output.err.decode()
+
+    return run
+
+
+def standard_input(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def saved():
+    return Tokenizer.load("saved")
+
+
+# train
+
+
+def test_train(run):
+    options = "--vocab-size 264 --pattern gpt2 --special <|e|> --reserved BOS --reserved EOS"
+    assert run("train", "text", "other", "-o", "new", *options.split()) == (0, b"", "")
+    assert Path("new").read_bytes() == Path("saved").read_bytes()
+
+
+def test_train_with_every_option(run):
+    options = (
+        "--method bpe --vocab-size 262 --min-pair-frequency 1 --pattern none --tie-break greatest "
+        "--base gpt2 --special a --special b --reserved X --special-ids end --engine reference"
+    )
+    assert run("train", "text", "-o", "new", *options.split()) == (0, b"", "")
+    expected = Tokenizer(
+        TEXT,
+        method="bpe",
+        vocabulary_size=262,
+        minimum_pair_frequency=1,
+        tie_break="greatest",
+        base="gpt2",
+        special_tokens=["a", "b"],
+        reserved=["X"],
+        special_ids="end",
+    )
+    assert Tokenizer.load("new").fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize("method", ["byte", "char", "word"])
+def test_train_other_methods(run, method):
+    assert run("train", "text", "-o", "new", "--method", method) == (0, b"", "")
+    assert Tokenizer.load("new").fingerprint() == Tokenizer(TEXT, method=method).fingerprint()
+
+
+def test_train_on_standard_input(run, monkeypatch):
+    standard_input(monkeypatch, OTHER)
+    assert run("train", "text", "-", "-o", "new") == (0, b"", "")
+    assert Tokenizer.load("new") == Tokenizer([TEXT, OTHER], method="bpe")
+
+
+def test_train_to_json(run):
+    assert run("train", "text", "-o", "new.json", "--pattern", "gpt2") == (0, b"", "")
+    expected = Tokenizer(TEXT, method="bpe", pattern="gpt2")
+    assert Tokenizer.from_json("new.json", pattern="gpt2") == expected
+    assert run("encode", "new.json", "text", "--pattern", "gpt2")[:2] == (
+        0,
+        f"{' '.join(map(str, expected.encode(TEXT)))}\n".encode(),
+    )
+
+
+def test_a_smaller_vocabulary_is_a_warning(run):
+    code, output, error = run("train", "text", "-o", "new", "--vocab-size", "5000")
+    assert (code, output) == (0, b"")
+    assert error.startswith("tokbpe: warning: the corpus gave ") and error.count("\n") == 1
+
+
+def test_train_never_replaces_a_file_and_says_so_before_the_work(run, monkeypatch):
+    Path("new").symlink_to("absent")
+    monkeypatch.setattr(cli, "Tokenizer", None)
+    for path in "saved", "new":
+        code, output, error = run("train", "text", "-o", path)
+        assert (code, output) == (1, b"")
+        assert error == f"tokbpe: error: {path}: this path exists, and no file is ever replaced\n"
+    assert not Path("absent").exists()
+
+
+def test_train_into_a_folder_that_is_not_there(run, monkeypatch):
+    monkeypatch.setattr(cli, "Tokenizer", None)
+    code, _, error = run("train", "text", "-o", "absent/new")
+    assert (code, error) == (1, "tokbpe: error: absent: this is no folder\n")
+
+
+# encode
+
+
+def test_encode(run):
+    code, output, error = run("encode", "saved", "text", "other")
+    assert (code, error) == (0, "")
+    rows = [saved().encode(TEXT), saved().encode_bytes(OTHER)]
+    assert [[int(id) for id in line.split()] for line in output.splitlines()] == rows
+
+
+def test_an_empty_file_is_an_empty_line(run):
+    Path("empty").touch()
+    assert run("encode", "saved", "empty", "empty") == (0, b"\n\n", "")
+
+
+def test_encode_special_tokens_only_where_they_are_allowed(run):
+    special = saved().special_tokens["<|e|>"]
+    for options, times in ([], 0), (["--allow-special", "<|e|>"], 1), (["--allow-special=all"], 1):
+        _, output, _ = run("encode", "saved", "text", *options)
+        assert output.split().count(str(special).encode()) == times
+
+
+def test_encode_with_bos_and_eos(run, monkeypatch):
+    standard_input(monkeypatch, b"a")
+    assert run("encode", "saved", "-", "--bos", "--eos") == (0, b"257 97 258\n", "")
+
+
+def test_encode_to_a_file(run):
+    assert run("encode", "saved", "text", "other", "-o", "ids") == (0, b"", "")
+    assert Path("ids").read_bytes() == run("encode", "saved", "text", "other")[1]
+
+
+def test_encode_to_an_array(run):
+    assert run("encode", "saved", "text", "-o", "ids.npy") == (0, b"", "")
+    ids = np.load("ids.npy")
+    assert ids.dtype == np.uint32
+    assert ids.tolist() == saved().encode(TEXT)
+
+
+def test_several_files_in_an_array_are_marked(run):
+    code, output, error = run("encode", "saved", "text", "other", "-o", "ids.npy")
+    assert (code, output) == (2, b"") and "mark it by --bos or --eos" in error
+    assert run("encode", "saved", "text", "other", "-o", "ids.npy", "--eos") == (0, b"", "")
+    rows = [saved().encode(TEXT, eos=True), saved().encode_bytes(OTHER, eos=True)]
+    assert np.load("ids.npy").tolist() == sum(rows, [])
+
+
+def test_a_byte_that_is_not_in_the_vocabulary(run):
+    run("train", "text", "-o", "new", "--method", "byte")
+    code, output, error = run("encode", "new", "text", "other", "-o", "ids")
+    assert (code, output) == (1, b"")
+    assert error.startswith("tokbpe: error: other: byte 0x00 at byte position 0 is not in the ")
+    assert not Path("ids").exists()
+
+
+# decode
+
+
+@pytest.mark.parametrize("name", ["ids", "ids.npy"])
+def test_decode_gives_back_the_bytes(run, monkeypatch, name):
+    run("encode", "saved", "other", "-o", name)
+    assert run("decode", "saved", name) == (0, OTHER, "")
+    assert run("decode", "saved", name, "-o", "back") == (0, b"", "")
+    assert Path("back").read_bytes() == OTHER
+    standard_input(monkeypatch, Path(name).read_bytes())
+    assert run("decode", "saved", "-") == (0, OTHER, "")
+
+
+def test_decode_ids_between_any_white_space(run):
+    Path("ids").write_bytes(b"\n 97\t98\r\n99  ")
+    Path("more").write_bytes(b"100")
+    assert run("decode", "saved", "ids", "more", "ids") == (0, b"abcdabc", "")
+
+
+def test_decode_without_special_tokens(run):
+    Path("ids").write_bytes(b"257 97 256 258")
+    assert run("decode", "saved", "ids") == (0, b"a<|e|>", "")
+    assert run("decode", "saved", "ids", "--skip-special") == (0, b"a", "")
+
+
+def test_unknown_ids_of_words(run):
+    run("train", "text", "-o", "words", "--method", "word")
+    Path("ids").write_bytes(b"99999")
+    assert run("decode", "words", "ids") == (0, b"<UNK>", "")
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        (b"97\n98 x99\n", "line 2: 'x99' is no id"),
+        (b"97\n\n-1", "line 3: '-1' is no id"),
+        (b"1_0", "line 1: '1_0' is no id"),
+        (b"1.0", "line 1: '1.0' is no id"),
+        ("٣".encode(), "line 1: '٣' is no id"),
+        (b"\xff", "line 1: '<ff>' is no id"),
+        (b"9" * 5000, "line 1: '999"),
+        (b"97\n97 264 97\n", "line 2: id 264 at position 1 is not from 0 to 263"),
+        (b"9999999999", "line 1: id 9999999999 at position 0 is not from 0 to 263"),
+    ],
+)
+def test_a_bad_number_is_named_with_its_place(run, ids, problem):
+    Path("ids").write_bytes(ids)
+    code, output, error = run("decode", "saved", "ids", "-o", "back")
+    assert (code, output) == (1, b"")
+    assert error.startswith(f"tokbpe: error: ids: {problem}") and error.count("\n") == 1
+    assert not Path("back").exists()
+
+
+def npy(array, **options):
+    written = io.BytesIO()
+    np.save(written, array, **options)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (npy(np.array([97.0])), "the array must hold whole numbers in one dimension, not float64"),
+        (npy(np.array([True])), "the array must hold whole numbers in one dimension, not bool"),
+        (npy(np.array([[97]])), "the array must hold whole numbers in one dimension, not int64"),
+        (npy(np.array(97)), "the array must hold whole numbers in one dimension, not int64"),
+        (npy(np.array([97, 98]))[:-1], "this is no whole .npy file"),
+        (npy(np.array([97, 98]))[:20], "this is no whole .npy file"),
+        (npy(np.array([None]), allow_pickle=True), "this is no whole .npy file"),
+        (npy(np.array([97, -1])), "id -1 at position 1 is not from 0 to 263"),
+        (npy(np.array([2**40])), "id 1099511627776 at position 0 is not from 0 to 263"),
+    ],
+)
+def test_a_bad_array_is_refused(run, data, problem):
+    Path("ids").write_bytes(data)
+    code, output, error = run("decode", "saved", "ids")
+    assert (code, output) == (1, b"")
+    assert error.startswith(f"tokbpe: error: ids: {problem}") and error.count("\n") == 1
+
+
+# inspect
+
+
+def test_inspect(run):
+    code, output, error = run("inspect", "saved", "--merges", "2")
+    assert (code, error) == (0, "")
+    facts = dict(line.split("  ", 1) for line in output.decode().splitlines()[:-2])
+    facts = {name: value.strip() for name, value in facts.items()}
+    assert facts["method"] == "bpe"
+    assert facts["merges"] == "5"
+    assert facts["base"] == "256 bytes, order 'bytes'"
+    assert facts["pattern"] == "gpt2"
+    assert facts["tie break"] == "smallest"
+    assert facts["special tokens"] == "'<|e|>' 256"
+    assert facts["reserved"] == "'BOS' 257, 'EOS' 258"
+    assert facts["lossless"] == "yes"
+    assert facts["fingerprint"] == saved().fingerprint()
+    assert "documents 2" in facts["trainings"] and "hashes" not in facts["trainings"]
+    merges = output.decode().splitlines()[-2:]
+    assert merges[0].split() == ["first", "merges", "259", "3", "'l'", "+", "'o'", "=", "'lo'"]
+    assert merges[1].split()[0] == "260"
+
+
+def test_inspect_as_json(run):
+    code, output, error = run("inspect", "saved", "--json")
+    assert (code, error) == (0, "")
+    facts = json.loads(output)
+    assert facts["vocab_size"] == facts["target_vocab_size"] == 264
+    assert facts["special_tokens"] == {"<|e|>": 256}
+    assert facts["trainings"][0]["bytes"] == len(TEXT) + len(OTHER)
+    assert facts["first_merges"][0] == {
+        "id": 259,
+        "left": "6c",
+        "right": "6f",
+        "piece": "6c6f",
+        "count": 3,
+    }
+    assert len(facts["first_merges"]) == facts["merges"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "base"),
+    [
+        ("--base gpt2", "256 bytes, order 'gpt2'"),
+        ("--method byte", "13 bytes"),
+        ("--method char", "13 characters"),
+        ("--method word", "22 characters, inner and final"),
+    ],
+)
+def test_inspect_tells_the_base(run, options, base):
+    run("train", "text", "-o", "new", *options.split())
+    assert json.loads(run("inspect", "new", "--json")[1])["base"] == base
+
+
+def test_inspect_what_was_imported(run):
+    Path("a.json").write_text('{"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}')
+    output = run("inspect", "a.json")[1].decode().splitlines()
+    assert "base               2 bytes" in output
+    assert "trainings          none" in output
+    assert output[-1].split() == ["first", "merges", "2", "'a'", "+", "'b'", "=", "'ab'"]
+
+
+def test_inspect_keeps_a_line_for_each_fact(run):
+    run("train", "text", "-o", "new", "--special", "a\nb_c", "--pattern", "[a-z]+|\n")
+    output = run("inspect", "new", "--merges", "0")[1].decode().splitlines()
+    assert "special tokens     'a\\nb_c' 256" in output
+    assert "pattern            [a-z]+|\\n" in output
+    assert all(line[18] == " " for line in output)
+
+
+# check
+
+
+def test_check(run, monkeypatch):
+    standard_input(monkeypatch, OTHER)
+    code, output, error = run("check", "text", "-", "--merges", "5", "--bytes", "20")
+    assert (code, error) == (0, "")
+    lines = output.decode().splitlines()
+    assert lines[0].startswith("20 bytes from 2 files")
+    assert lines[1] == "  5 merges at most for each tie rule, pattern cl100k"
+    assert lines[-1] == "The engines agree in all of this."
+
+
+def test_check_without_a_pattern(run):
+    assert b"1 pieces, 1 distinct" in run("check", "text", "--pattern", "none")[1]
+
+
+def test_a_difference_is_a_failure(run, monkeypatch):
+    fast = engines.get("fast")
+    encode = fast.encode
+    monkeypatch.setattr(fast, "encode", lambda *arguments: encode(*arguments)[1:])
+    code, output, error = run("check", "text")
+    assert code == 1
+    assert b"  The smallest text found, 1 bytes:\n" in output
+    assert error == "tokbpe: error: reference and fast differ in the ids (ties smallest)\n"
+
+
+def test_check_takes_some_seconds_only():
+    assert (check.Plan.bytes, check.Plan.merges, check.LONGEST_DOCUMENT) == (50_000, 200, 1000)
+
+
+# Wrong use and failures
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("train", "FILE"),
+        ("train text", "-o/--output"),
+        ("train text -o -", "-o must be a file"),
+        ("train - - -o new", "- can be read once only"),
+        ("train text -o new --method nothing", "invalid choice: 'nothing'"),
+        ("train text -o new --vocab-size many", "must be a whole number, not 'many'"),
+        ("train text -o new --vocab-size 0", "must be from 1 to 4294967295, not 0"),
+        ("train text -o new --vocab-size 255", "must be from 256 to 4294967295, not 255"),
+        ("train text -o new --min-pair-frequency 0", "must be from 1 to"),
+        ("train text -o new --pattern (a", "pattern '(a' is refused at position 0"),
+        ("train text -o new --pattern cl200k", "pattern 'cl200k' is none of"),
+        ("train text -o new --method word --pattern gpt2", "the word method has no pattern"),
+        ("train text -o new --method byte --vocab-size 300", "the byte method has no vocab"),
+        ("train text -o new --special a --special a", "holds 'a' twice"),
+        ("train text -o new.json --special a", "a .json file holds bytes and merges alone"),
+        ("train text -o new.json --reserved A", "a .json file holds bytes and merges alone"),
+        ("train text -o new.json --method char", "a .json file holds bytes and merges alone"),
+        ("encode saved", "FILE"),
+        ("encode saved text --allow-special <x>", "'<x>' is no special token"),
+        ("encode saved text --pattern gpt2", "--pattern is for a TOKENIZER named *.json"),
+        ("encode new.json text --pattern (", "is refused"),
+        ("decode saved text --bos", "unrecognized arguments: --bos"),
+        ("inspect saved saved", "unrecognized arguments: saved"),
+        ("inspect saved --merges -1", "--merges"),
+        ("check text --bytes 0", "must be from 1 to"),
+        ("check text --merges 1e3", "must be a whole number, not '1e3'"),
+    ],
+)
+def test_wrong_use(run, command, problem):
+    code, output, error = run(*command.split())
+    assert (code, output) == (2, b"")
+    # What argparse does not know, it tells with the usage of the whole.
+    whole = "unrecognized" in problem
+    assert error.startswith(f"usage: tokbpe {'[-h]' if whole else command.split()[0]} ")
+    assert problem in error.splitlines()[-1]
+    assert not Path("new").exists() and not Path("new.json").exists()
+
+
+def test_a_reserved_id_that_is_not_there(run):
+    run("train", "text", "-o", "new")
+    for option, name in ("--bos", "BOS"), ("--eos", "EOS"):
+        code, _, error = run("encode", "new", "text", option)
+        assert code == 2 and f"there is no reserved id '{name}'" in error
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("train absent -o new", "absent: No such file or directory"),
+        ("train . -o new", ".: Is a directory"),
+        ("train empty -o new", "the corpus holds no bytes"),
+        ("train other -o new --method char", "'utf-8' codec can't decode byte 0xff"),
+        ("encode absent text", "absent: No such file or directory"),
+        ("encode text text", "text: this is no tokenizer"),
+        ("encode saved text absent -o new", "absent: No such file or directory"),
+        ("encode saved text -o text", "text: this path exists"),
+        ("encode saved text -o absent/new", "absent: this is no folder"),
+        ("encode absent.json text", "absent.json: No such file or directory"),
+        ("decode saved absent -o new", "absent: No such file or directory"),
+        ("decode saved text -o text", "text: this path exists"),
+        ("inspect text", "text: this is no tokenizer"),
+        ("check absent", "absent: No such file or directory"),
+        ("check empty", "the files hold no bytes"),
+    ],
+)
+@posix
+def test_failures(run, command, problem):
+    Path("empty").touch()
+    code, output, error = run(*command.split())
+    assert (code, output) == (1, b"")
+    assert error.startswith(f"tokbpe: error: {problem}") and error.count("\n") == 1
+    assert not Path("new").exists()
+    assert Path("text").read_text() == TEXT
+
+
+def test_a_closed_standard_input_is_a_failure(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    code, output, error = run("encode", "saved", "-")
+    assert (code, output) == (1, b"")
+    assert error.startswith("tokbpe: error: standard input: ")
+
+
+def test_closed_outputs_are_no_failure(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("encode", "saved", "text") == (0, b"", "")
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run("encode", "saved", "absent") == (1, b"", "")
+
+
+# From outside
+
+
+@posix
+def test_commands_in_a_pipe(folder):
+    script = (
+        "printf 'low lower lowest' | $tokbpe train - -o new --vocab-size 258 && "
+        "printf 'slow\\0\\377' | $tokbpe encode new - | $tokbpe decode new - && "
+        "$tokbpe encode new absent"
+    )
+    command = f"'{sys.executable}' -m tokbpe"
+    done = finished(["sh", "-c", script.replace("$tokbpe", command)])
+    assert done.returncode == 1
+    assert done.stdout == b"slow\0\xff"
+    assert done.stderr == b"tokbpe: error: absent: No such file or directory\n"
+
+
+@posix
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["encode", "decode"])
+def test_work_into_a_broken_pipe_is_silent(folder, command, unbuffered):
+    Path("long").write_bytes(b"97 " * 1_000_000)
+    with subprocess.Popen(
+        [*COMMAND, command, "saved", "long"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@posix
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_training_shows_a_bar_and_a_summary_on_a_terminal_only(folder, stream):
+    # The first merges pass before a bar is drawn.
+    command = [*COMMAND, "train", "text", "-o", "new", "--min-pair-frequency", "1"]
+    seen, piped = on_terminal(command, {stream})
+    assert piped == b""
+    if stream == "stderr":
+        assert b"merge/s" in seen
+        size, merges = Tokenizer.load("new").vocab_size, len(Tokenizer.load("new").merges)
+        assert f"tokbpe: {size} ids, {merges} merges from 30 bytes in ".encode() in seen
+    else:
+        assert seen == b""
+
+
+@posix
+def test_files_have_the_rights_of_new_files(run):
+    mask = os.umask(0o027)
+    try:
+        run("encode", "saved", "text", "-o", "ids")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(Path("ids").stat().st_mode) == 0o640

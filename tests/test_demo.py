@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+import tempfile
 import unicodedata
 
 import pytest
@@ -125,8 +126,8 @@ def test_a_missing_merge_is_found(sizes, absent):
 def test_a_wrong_count_is_found(fast, monkeypatch):
     train = fast.train
 
-    def miscounting(*args):
-        merges, counts = train(*args)
+    def miscounting(*arguments, **options):
+        merges, counts = train(*arguments, **options)
         counts[2] += 1
         return merges, counts
 
@@ -137,7 +138,7 @@ def test_a_wrong_count_is_found(fast, monkeypatch):
 
 def test_wrong_ids_are_found(fast, monkeypatch):
     encode = fast.encode
-    monkeypatch.setattr(fast, "encode", lambda text, table: encode(text, table)[1:])
+    monkeypatch.setattr(fast, "encode", lambda *arguments: encode(*arguments)[1:])
     with pytest.raises(demo.DemoError, match="the engines encode document 0 differently"):
         list(demo.lines(SMALL))
 
@@ -147,6 +148,35 @@ def test_a_text_that_does_not_come_back_is_found(fast, monkeypatch):
     monkeypatch.setattr(fast, "decode", lambda ids, table: decode(ids, table) + b"!")
     with pytest.raises(demo.DemoError, match="does not come back"):
         list(demo.lines(SMALL))
+
+
+def test_a_tokenizer_that_does_not_come_back_is_found(monkeypatch):
+    tokenizer = demo.run("fast", TEXT, 260).tokenizer
+    other = demo.run("fast", TEXT, 259).tokenizer
+    for name in "load", "from_json":
+        with monkeypatch.context() as patched:
+            patched.setattr(Tokenizer, name, lambda path, pattern=None: other)
+            with pytest.raises(demo.DemoError, match="is not equal"):
+                list(demo.export_lines(tokenizer))
+
+
+def test_an_import_that_encodes_otherwise_is_found(fast, monkeypatch):
+    tokenizer = demo.run("reference", TEXT, 260).tokenizer
+    encode = fast.encode
+    monkeypatch.setattr(fast, "encode", lambda *arguments: encode(*arguments)[1:])
+    imported = Tokenizer.from_state(tokenizer.state(), "fast")
+    with pytest.raises(demo.DemoError, match="encodes 'Letters grow .* otherwise"):
+        demo.check_same(tokenizer, imported, "a file")
+
+
+def test_the_exported_files_do_not_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tokenizer = demo.run("fast", TEXT, 260).tokenizer
+    assert [line.split()[0] for line in demo.export_lines(tokenizer)] == [
+        "demo.tokbpe",
+        "demo.json",
+    ]
+    assert list(tmp_path.iterdir()) == []
 
 
 # What is shown
@@ -199,7 +229,16 @@ def test_the_demo_shows_tokens_that_join_to_the_sentences(shown):
         row = rows[name].partition("|")[2]
         assert row.replace("|", "") == demo.SENTENCES[name]
         assert f", {row.count('|')} tokens " in rows[name]
-    assert shown[-1] == "  The decoded text equals the input."
+    assert "  The decoded text equals the input." in shown
+
+
+def test_the_demo_exports_and_imports(shown):
+    start = shown.index("EXPORTED, IMPORTED AND COMPARED") + 1
+    artifact, json = shown[start:]
+    for line, name in (artifact, "demo.tokbpe"), (json, "demo.json"):
+        assert line.startswith(f"  {name} ")
+        assert line.endswith(" bytes   an equal tokenizer, the same ids")
+        assert int(line.split()[1].replace(",", "")) > 500
 
 
 @pytest.mark.parametrize(

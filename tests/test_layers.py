@@ -33,6 +33,7 @@ ROWS = (
     {"batches", "compat", "metrics", "shards", "stream"},
     {"check", "demo"},
     {"__init__"},
+    {"usage"},
     {"cli"},
     {"__main__"},
 )
@@ -124,6 +125,12 @@ def breaches(path: Path) -> list[str]:
 
 def test_every_module_has_its_place():
     assert {module_of(path) for path in sources()} <= HEIGHT.keys()
+
+
+def test_contributing_tells_the_role_of_every_module():
+    table = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:tokbpe/)?(\w+)(?:\.py|/)`", table))
+    assert {module_of(path) for path in sources()} - {"__init__", "__main__"} <= named
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())

@@ -5,7 +5,7 @@ named for a fault returns the exception, for its caller to raise.
 """
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 Pair: TypeAlias = tuple[int, int]
@@ -49,6 +49,23 @@ def names(values: object, name: str) -> tuple[str, ...]:
         if value in values[:index]:
             raise ValueError(f"{name} holds {value!r} twice")
     return tuple(values)
+
+
+def special_choice(values: object, known: Iterable[str]) -> list[str]:
+    """Some of the special tokens that are known, or "all" of them."""
+    if isinstance(values, str):
+        if values == "all":
+            return list(known)
+        raise ValueError(f'allowed_special is a set of special tokens or "all", not {values!r}')
+    if isinstance(values, (bytes, bytearray, memoryview)) or not isinstance(values, Collection):
+        raise TypeError(
+            f'allowed_special must be a set of special tokens or "all", not {type_name(values)}'
+        )
+    chosen = list(values)
+    for value in chosen:
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{value!r} is no special token; there are {sorted(known)}")
+    return chosen
 
 
 def whole_number(value: object, name: str, least: int, most: int) -> int:
@@ -221,8 +238,18 @@ def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:
     for spelling, id in spellings.items():
         if not isinstance(spelling, bytes) or not spelling:
             raise ValueError(f"a special token is spelled by at least one byte, not {spelling!r}")
-        whole_number(id, f"the id of special token {spelling!r}", 0, LARGEST_VOCABULARY - 1)
+        name = f"the id of special token {spelling!r}"
+        spellings[spelling] = whole_number(id, name, 0, LARGEST_VOCABULARY - 1)
     return spellings
+
+
+def chat_turn(turn: object, index: int) -> tuple[str, str]:
+    """The role and the text of one turn of a conversation."""
+    if isinstance(turn, (tuple, list)) and len(turn) == 2:
+        role, text = turn
+        if isinstance(role, str) and isinstance(text, str):
+            return role, text
+    raise TypeError(f"turn {index} must be a role and a text, not {turn!r}")
 
 
 # Decoding

@@ -1,85 +1,436 @@
-"""The command line; nothing else in the package prints."""
+"""The command line; nothing else in the package prints.
+
+A command is a function that takes the parsed arguments and yields what goes to standard output:
+lines of text, or bytes. What is accepted stands in `usage`.
+"""
 
 import argparse
+import contextlib
+import errno
 import io
+import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
-from tokbpe import __version__, demo
+import numpy as np
+
+from tokbpe import check, demo, methods, usage
+from tokbpe.formats import files
+from tokbpe.tokenizer import Tokenizer
+from tokbpe.usage import STANDARD
 
 FAILED = 1
 INTERRUPTED = 130  # as a shell reports SIGINT
 NOBODY_READS = 141  # as a shell reports SIGPIPE
 
+ARRAY_START = b"\x93NUMPY"
+LONGEST_ID = 10  # digits
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors are told on standard error.
 
-    0: done; 1: the work failed; 130: Ctrl-C; 141: nobody reads the output any more. Wrong use
-    raises SystemExit with the code 2, --help and --version raise it with 0, as argparse does.
+    0: done; 1: the work failed, or a difference was found; 130: Ctrl-C; 141: nobody reads the
+    output any more. Wrong use raises SystemExit with the code 2, --help and --version raise it
+    with 0, as argparse does.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # An output that is no UTF-8 shows other characters as their code points.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         arguments = parsed(argv)
-        for line in arguments.command(arguments):
-            say(f"{line}\n")
+        for output in arguments.command(arguments):
+            say(output if isinstance(output, bytes) else f"{output}\n")
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return NOBODY_READS
-    except (OSError, ImportError, demo.DemoError) as error:
-        print(f"tokbpe: error: {error}", file=sys.stderr)
+    except (OSError, ImportError, ValueError, demo.DemoError, check.CheckError) as error:
+        tell(f"error: {message(error)}")
         return FAILED
     return 0
 
 
 def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     try:
-        return parser().parse_args(argv)
+        arguments = usage.parser(COMMANDS).parse_args(argv)
+        if getattr(arguments, "files", []).count(STANDARD) > 1:
+            arguments.wrong_use(f"{STANDARD} can be read once only")
+        return arguments
     finally:
         say("")  # flushes what argparse has printed
 
 
-def parser() -> argparse.ArgumentParser:
-    """What the command line accepts; `command` takes the parsed arguments and yields lines."""
-    whole = argparse.ArgumentParser(
-        prog="tokbpe",
-        description="Byte-pair-encoding tokenizers.",
-        epilog="example:\n  tokbpe demo",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    whole.add_argument("--version", action="version", version=f"tokbpe {__version__}")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    demonstration = commands.add_parser(
-        "demo",
-        help="train on the source files of this Python's library, and show the result",
-        description=(
-            "Train both engines on a part of the source files of this Python's library and "
-            "compare them, train the fast one on all of it, and show merges, tokens and speeds. "
-            "Takes some seconds and needs no network."
-        ),
-    )
-    demonstration.set_defaults(command=demo_lines)
-    return whole
+# The commands
 
 
-def demo_lines(arguments: argparse.Namespace) -> Iterator[str]:
-    return demo.lines(progress=on_terminal())
-
-
-def on_terminal() -> bool:
-    """Whether a progress bar would be seen, and would disturb no other output."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
-
-
-def say(text: str) -> None:
-    """Write to standard output at once."""
+def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    if arguments.output == STANDARD:
+        arguments.wrong_use("-o must be a file: a tokenizer is not written to standard output")
+    as_json = arguments.output.endswith(".json")
+    if as_json and (
+        arguments.method not in ("byte", "bpe") or arguments.special or arguments.reserved
+    ):
+        arguments.wrong_use(
+            f"-o {arguments.output}: a .json file holds bytes and merges alone, no characters, "
+            "words, special tokens or reserved ids; another name keeps everything"
+        )
+    check_new(arguments.output)
+    corpus = Corpus(arguments.files)
+    start = time.perf_counter()
     try:
-        print(text, end="", flush=True)
+        with told_warnings():
+            tokenizer = Tokenizer(
+                corpus,
+                method=arguments.method,
+                vocabulary_size=arguments.vocab_size,
+                minimum_pair_frequency=arguments.min_pair_frequency,
+                pattern=arguments.pattern,
+                tie_break=arguments.tie_break,
+                base=arguments.base,
+                special_tokens=arguments.special,
+                reserved=arguments.reserved,
+                special_ids=arguments.special_ids,
+                engine=arguments.engine,
+                progress=on_terminal(sys.stderr),
+            )
+    except ValueError as error:
+        if not corpus.begun:
+            arguments.wrong_use(str(error))
+        raise
+    seconds = time.perf_counter() - start
+    (tokenizer.to_json if as_json else tokenizer.save)(arguments.output)
+    if on_terminal(sys.stderr):
+        tell(
+            f"{tokenizer.vocab_size:,} ids, {len(tokenizer.merges):,} merges from "
+            f"{corpus.bytes:,} bytes in {seconds:.2f} s: {arguments.output}"
+        )
+    return iter(())
+
+
+def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    as_array = arguments.output.endswith(".npy")
+    if as_array and len(arguments.files) > 1 and not (arguments.bos or arguments.eos):
+        arguments.wrong_use(
+            f"-o {arguments.output}: an array does not tell where one of several files ends; "
+            "mark it by --bos or --eos"
+        )
+    check_new(arguments.output)
+    tokenizer = loaded(arguments)
+    allowed = "all" if "all" in arguments.allow_special else arguments.allow_special
+
+    def ids_of(data: bytes) -> list[int]:
+        return tokenizer.encode_bytes(
+            data, allowed_special=allowed, bos=arguments.bos, eos=arguments.eos
+        )
+
+    try:
+        ids_of(b"")
+    except ValueError as error:
+        arguments.wrong_use(str(error))
+    if as_array:
+        arrays = [np.array(row, np.uint32) for row in each_file(arguments.files, ids_of)]
+        file = io.BytesIO()
+        np.save(file, np.concatenate(arrays))
+        files.publish(arguments.output, file.getvalue())
+        return
+    rows = each_file(arguments.files, ids_of)
+    lines = (f"{' '.join(map(str, row))}\n".encode("ascii") for row in rows)
+    if arguments.output == STANDARD:
+        yield from lines
+    else:
+        files.publish(arguments.output, b"".join(lines))
+
+
+def decode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    check_new(arguments.output)
+    tokenizer = loaded(arguments)
+
+    def text_of(data: bytes) -> bytes:
+        if data.startswith(ARRAY_START):
+            return tokenizer.decode_bytes(ids_of_array(data), arguments.skip_special)
+        lines = [ids_of_line(line, number) for number, line in enumerate(data.split(b"\n"), 1)]
+        try:
+            return tokenizer.decode_bytes(
+                [id for line in lines for id in line], arguments.skip_special
+            )
+        except ValueError:
+            for number, line in enumerate(lines, 1):
+                with placed(f"line {number}"):
+                    tokenizer.decode_bytes(line)
+            raise
+
+    texts = each_file(arguments.files, text_of)
+    if arguments.output == STANDARD:
+        yield from texts
+    else:
+        files.publish(arguments.output, b"".join(texts))
+
+
+def ids_of_array(data: bytes) -> Any:
+    """The ids that a .npy file holds; ValueError for anything else in it."""
+    try:
+        ids = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError, MemoryError) as error:
+        raise ValueError(f"this is no whole .npy file: {error}") from None
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"the array must hold whole numbers in one dimension, not {ids.dtype} "
+            f"of the shape {ids.shape}"
+        )
+    return ids
+
+
+def ids_of_line(line: bytes, number: int) -> list[int]:
+    """The ids between white space in a line of text."""
+    words = line.split()
+    for word in words:
+        if not word.isdigit() or len(word) > LONGEST_ID:
+            raise ValueError(f"line {number}: {demo.printable(word)!r} is no id")
+    return [int(word) for word in words]
+
+
+def inspect(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    tokenizer = loaded(arguments)
+    facts = described(tokenizer, arguments.merges)
+    if arguments.json:
+        yield json.dumps(facts, indent=2)
+        return
+    merges = facts.pop("first_merges")
+    for kind in ("special_tokens", "reserved"):
+        facts[kind] = {repr(name): id for name, id in facts[kind].items()}
+    facts["trainings"] = [
+        {name.replace("_", " "): value for name, value in training.items()}
+        for training in facts["trainings"]
+    ]
+    for name, value in facts.items():
+        yield f"{name.replace('_', ' '):<18} {written(value)}"
+    for number, merge in enumerate(merges):
+        left, right, piece = (
+            demo.quoted(bytes.fromhex(merge[part])) for part in ("left", "right", "piece")
+        )
+        count = "" if merge["count"] is None else f"{merge['count']:,}"
+        name = "" if number else "first merges"
+        yield f"{name:<18} {merge['id']:>6} {count:>10}  {left} + {right} = {piece}"
+
+
+def described(tokenizer: Tokenizer, most_merges: int) -> dict[str, Any]:
+    """What there is to say of a tokenizer, as data that JSON can hold; pieces are hexadecimal."""
+    vocabulary = tokenizer.state()["vocabulary"]
+    return {
+        "method": tokenizer.method,
+        "vocab_size": tokenizer.vocab_size,
+        "target_vocab_size": tokenizer.target_vocab_size,
+        "merges": len(tokenizer.merges),
+        "base": base_of(vocabulary),
+        "pattern": tokenizer.pattern,
+        "tie_break": vocabulary["tie_break"],
+        "special_tokens": tokenizer.special_tokens,
+        "reserved": tokenizer.reserved,
+        "special_ids": vocabulary["special_ids"],
+        "lossless": tokenizer.lossless,
+        "unicode": vocabulary["unicode"],
+        "fingerprint": tokenizer.fingerprint(),
+        "trainings": [
+            # The hashes can be as many as there were documents.
+            {name: value for name, value in training.items() if name != "hashes"}
+            for training in vocabulary["provenance"]
+        ],
+        "first_merges": first_merges(tokenizer, vocabulary, most_merges),
+    }
+
+
+def base_of(vocabulary: Mapping[str, Any]) -> str:
+    """What stands before all merges."""
+    symbols = [symbol for symbol in vocabulary["alphabet"] if symbol is not None]
+    for name, order in methods.BYTE_ORDERS.items():
+        if symbols == [f"{byte:02x}" for byte in order]:
+            return f"256 bytes, order {name!r}"
+    kind = {"byte": "bytes", "character": "characters", "word": "characters, inner and final"}
+    return f"{len(symbols):,} {kind[vocabulary['unit']]}"
+
+
+def first_merges(
+    tokenizer: Tokenizer, vocabulary: Mapping[str, Any], most: int
+) -> list[dict[str, Any]]:
+    """The first merges: id, left and right half, piece and count, which imported ones lack."""
+    pairs = tokenizer.merges[:most].tolist()
+    first_id = len(vocabulary["alphabet"])
+    ids = vocabulary["merge_ids"] or range(first_id, first_id + len(pairs))
+    pieces = dict(tokenizer.items()) if pairs else {}
+    return [
+        {
+            "id": id,
+            "left": pieces[left].hex(),
+            "right": pieces[right].hex(),
+            "piece": pieces[id].hex(),
+            "count": count,
+        }
+        for (left, right), id, count in zip(
+            pairs, ids, tokenizer.merge_counts.tolist() or [None] * len(pairs)
+        )
+    ]
+
+
+def written(value: Any) -> str:
+    """A value in a line of text."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return "; ".join(map(written, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {written(part)}" for name, part in value.items()) or "none"
+    return "".join(map(demo.printable_character, str(value)))
+
+
+def check_files(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    plan = check.Plan(arguments.bytes, arguments.merges, arguments.pattern)
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(reading(name)) for name in arguments.files]
+        yield from check.lines(opened, plan)
+
+
+def show_demo(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    # A bar would disturb other output on the same terminal, if that is not seen there too.
+    return demo.lines(progress=on_terminal(sys.stdout) and on_terminal(sys.stderr))
+
+
+# Files
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[BinaryIO]:
+    """A file, or standard input, which stays open."""
+    if name != STANDARD:
+        with open(name, "rb") as file:
+            yield file
+    elif sys.stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
+    else:
+        yield sys.stdin.buffer
+
+
+class Corpus:
+    """Files as documents, read one by one."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.begun = False
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.begun = True
+        for name in self.names:
+            with reading(name) as file:
+                document = file.read()
+            self.bytes += len(document)
+            yield document
+
+
+def each_file(names: Sequence[str], work: Callable[[bytes], Any]) -> Iterator[Any]:
+    """What is made of the bytes of each file."""
+    for name in names:
+        with reading(name) as file:
+            data = file.read()
+        with placed("standard input" if name == STANDARD else name):
+            result = work(data)
+        yield result
+
+
+@contextlib.contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Names the place in a ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def loaded(arguments: argparse.Namespace) -> Tokenizer:
+    """The tokenizer that the arguments name."""
+    if arguments.tokenizer.endswith(".json"):
+        return Tokenizer.from_json(arguments.tokenizer, pattern=arguments.pattern)
+    if arguments.pattern is not None:
+        arguments.wrong_use("--pattern is for a TOKENIZER named *.json; others have their own")
+    return Tokenizer.load(arguments.tokenizer)
+
+
+def check_new(output: str) -> None:
+    """OSError, before any work, where a file could not be written after it."""
+    if output == STANDARD:
+        return
+    if os.path.lexists(output):
+        raise FileExistsError(
+            errno.EEXIST, "this path exists, and no file is ever replaced", output
+        )
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", str(folder))
+
+
+# What is said
+
+
+def on_terminal(stream: Any) -> bool:
+    """Whether a progress bar would be seen on a stream."""
+    return stream is not None and stream.isatty()
+
+
+@contextlib.contextmanager
+def told_warnings() -> Iterator[None]:
+    """Tells warnings as it tells errors."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        tell(f"warning: {warning.message}")
+
+
+def message(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error)
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error."""
+    if sys.stderr is not None:
+        print(f"tokbpe: {text}", file=sys.stderr)
+
+
+def say(output: str | bytes) -> None:
+    """Write to standard output at once."""
+    if sys.stdout is None:
+        return
+    try:
+        if isinstance(output, str):
+            sys.stdout.write(output)
+        else:
+            left = memoryview(output)
+            while left:  # with PYTHONUNBUFFERED a part may be written, without an error
+                left = left[sys.stdout.buffer.write(left) :]
+        sys.stdout.flush()
     except OSError:
         # What could not be written would be tried again, and complained about, at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+
+
+COMMANDS = {
+    "train": train,
+    "encode": encode,
+    "decode": decode,
+    "inspect": inspect,
+    "check": check_files,
+    "demo": show_demo,
+}

@@ -3,10 +3,12 @@
 Nothing is printed here: the functions return data or yield lines.
 """
 
+import functools
 import os
 import platform
 import statistics
 import sysconfig
+import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,8 @@ FULL = Plan()
 
 
 class DemoError(Exception):
-    """What the demonstration claims does not hold: engines differ, or a text did not come back."""
+    """What the demonstration claims does not hold: engines differ, or something did not come
+    back."""
 
 
 # The text
@@ -180,8 +183,9 @@ def lines(plan: Plan = FULL, progress: bool = False) -> Iterator[str]:
 
     progress: whether to show progress bars on standard error while engines train.
 
-    Raises DemoError if the engines differ or a text does not come back, FileNotFoundError if
-    this Python has no source files, ImportError if the fast engine is not built.
+    Raises DemoError if the engines differ, or a text or the tokenizer does not come back;
+    FileNotFoundError if this Python has no source files, another OSError if no temporary file
+    can be written, ImportError if the fast engine is not built.
     """
     engines.get("fast")  # if it is not built, this is told before any work
     library = library_sources(plan.library_bytes)
@@ -211,6 +215,9 @@ def lines(plan: Plan = FULL, progress: bool = False) -> Iterator[str]:
     yield ""
     yield "SENTENCES THAT IT HAS NOT SEEN (a byte that is only a part of a character: <hex>)"
     yield from sentence_lines(fast.tokenizer)
+    yield ""
+    yield "EXPORTED, IMPORTED AND COMPARED"
+    yield from export_lines(fast.tokenizer)
 
 
 def compare_lines(plan: Plan, documents: Sequence[bytes], progress: bool) -> Iterator[str]:
@@ -254,7 +261,7 @@ def whole_lines(fast: Run, documents: Sequence[bytes], copies: int) -> Iterator[
 
 def merge_lines(fast: Run, number: int) -> Iterator[str]:
     """The first merges: what was joined, and how often it stood in the text."""
-    vocabulary = fast.tokenizer.vocabulary
+    vocabulary = dict(fast.tokenizer.items())
     yield "     id      count        left + right      piece"
     merges = merges_with_counts(fast)[:number]
     for id, (left, right, count) in enumerate(merges, start=256):
@@ -272,9 +279,37 @@ def sentence_lines(tokenizer: Tokenizer) -> Iterator[str]:
     yield "  The decoded text equals the input."
 
 
+def export_lines(tokenizer: Tokenizer) -> Iterator[str]:
+    """The tokenizer written to files of both formats, and read again."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, save, load in (
+            ("demo.tokbpe", tokenizer.save, Tokenizer.load),
+            (
+                "demo.json",
+                tokenizer.to_json,
+                functools.partial(Tokenizer.from_json, pattern=PATTERN),
+            ),
+        ):
+            path = Path(folder, name)
+            save(path)
+            check_same(tokenizer, load(path), name)
+            yield f"  {name:<12} {path.stat().st_size:>9,} bytes   an equal tokenizer, the same ids"
+
+
+def check_same(tokenizer: Tokenizer, imported: Tokenizer, name: str) -> None:
+    """DemoError unless an imported tokenizer is equal, and encodes and decodes alike."""
+    if imported != tokenizer:
+        raise DemoError(f"the tokenizer that comes from {name} is not equal")
+    for sentence in SENTENCES.values():
+        ids = tokenizer.encode(sentence)
+        if imported.encode(sentence) != ids or imported.decode(ids) != sentence:
+            raise DemoError(f"the tokenizer that comes from {name} encodes {sentence!r} otherwise")
+
+
 def bordered(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     """The pieces of ids between bars."""
-    return "".join(f"|{printable(tokenizer.vocabulary[id])}" for id in ids) + "|"
+    vocabulary = dict(tokenizer.items())
+    return "".join(f"|{printable(vocabulary[id])}" for id in ids) + "|"
 
 
 def quoted(piece: bytes) -> str:

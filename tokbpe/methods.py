@@ -49,6 +49,10 @@ class Options:
         arguments.names(self.reserved, "reserved")
         if self.special_ids is not None:
             arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise TypeError(
+                f"progress must be a bool or a function, not {arguments.type_name(self.progress)}"
+            )
 
     def special_spellings(self) -> dict[bytes, int]:
         """The spellings that are boundaries in training."""
@@ -127,14 +131,21 @@ def learn(training: Training, options: Options) -> Vocabulary:
         merge_counts=np.array(counts, np.uint64),
     )
     vocabulary = finished(vocabulary, options, training.record)
-    size = options.vocabulary_size
-    if size is not None and len(vocabulary) < size:
+    if options.vocabulary_size is not None:
+        warn_if_smaller(vocabulary, options.vocabulary_size, training.minimum_pair_frequency, 5)
+    return vocabulary
+
+
+def warn_if_smaller(
+    vocabulary: Vocabulary, size: int, minimum_pair_frequency: int, stacklevel: int
+) -> None:
+    """Say so when the corpus gave fewer ids than its user asked for."""
+    if len(vocabulary) < size:
         warnings.warn(
             f"the corpus gave {len(vocabulary)} of the {size} ids wanted: no other pair occurs "
-            f"at least {training.minimum_pair_frequency} times",
-            stacklevel=4,
+            f"at least {minimum_pair_frequency} times",
+            stacklevel=stacklevel,
         )
-    return vocabulary
 
 
 def learn_steps(training: Training, options: Options) -> Iterator[Merge]:
@@ -155,8 +166,8 @@ def finished(vocabulary: Vocabulary, options: Options, record: Record) -> Vocabu
     )
     training = {
         **record.plain(),
-        "vocabulary_size": options.vocabulary_size,
-        "minimum_pair_frequency": options.minimum_pair_frequency,
+        "vocabulary_size": arguments.as_index(options.vocabulary_size),
+        "minimum_pair_frequency": arguments.as_index(options.minimum_pair_frequency),
     }
     return replace(laid_out, provenance=(training,))
 
@@ -357,6 +368,9 @@ METHODS: dict[str, Method] = {}
 
 def register(method: Method) -> None:
     """Add a method. TypeError or ValueError for one without, or with another's, name or number."""
+    for part in ("name", "number"):
+        if not hasattr(method, part):
+            raise TypeError(f"a method has a {part}, but {method!r} has none")
     arguments.names([method.name], "the name of a method")
     arguments.whole_number(method.number, f"the number of method {method.name!r}", 0, 2**31 - 1)
     if not callable(getattr(method, "train", None)):
@@ -428,7 +442,7 @@ def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
 
 def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Vocabulary:
     """With more merges, learned on a corpus as this vocabulary encodes it. All ids stay."""
-    if not vocabulary.trained or vocabulary.tie_break is None:
+    if not vocabulary.trained or vocabulary.tie_break is None or not vocabulary.provenance:
         raise ValueError(
             f"a vocabulary of the {vocabulary.method} method that has no merges, or was "
             "imported, cannot be extended"
@@ -440,14 +454,19 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
         arguments.LARGEST_VOCABULARY,
     )
     last = vocabulary.provenance[-1]
-    frequency = given(
-        given(options.minimum_pair_frequency, last["minimum_pair_frequency"]),
-        1 if vocabulary.unit == "word" else 2,
+    frequency = arguments.pair_frequency(
+        given(
+            given(options.minimum_pair_frequency, last["minimum_pair_frequency"]),
+            1 if vocabulary.unit == "word" else 2,
+        )
     )
     engine = engines.get(options.engine)
     record = Record()
     special = {spelling.encode(): id for spelling, id in vocabulary.special_tokens.items()}
-    counts = engine.count_pieces(record.watch(corpus), vocabulary.pattern, special)
+    documents = record.watch(corpus)
+    if vocabulary.unit != "byte":
+        documents = only_text(documents)
+    counts = engine.count_pieces(documents, vocabulary.pattern, special)
     if not counts:
         raise no_bytes()
     table = engine.encoding_table(*table_parts(replace(vocabulary, pattern=piecewise(vocabulary))))
@@ -463,7 +482,7 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
             weights,
             compared_pieces(vocabulary),
             size - len(vocabulary),
-            arguments.pair_frequency(frequency),
+            frequency,
             vocabulary.tie_break,
             callback,
         )
@@ -476,13 +495,15 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
         "vocabulary_size": size,
         "minimum_pair_frequency": frequency,
     }
-    return replace(
+    longer = replace(
         vocabulary,
         merges=np.concatenate([vocabulary.merges, np.array(merges, np.uint32).reshape(-1, 2)]),
         merge_counts=np.concatenate([vocabulary.merge_counts, np.array(merge_counts, np.uint64)]),
         merge_ids=None if follows else ids,
         provenance=(*vocabulary.provenance, training),
     )
+    warn_if_smaller(longer, size, frequency, 4)
+    return longer
 
 
 def piecewise(vocabulary: Vocabulary) -> Pattern | None:
@@ -515,7 +536,7 @@ def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
     """What `encoding_table` of an engine is called with."""
     merges = vocabulary.merge_list()
     return (
-        vocabulary.alphabet,
+        vocabulary.symbols(),
         [pair for pair, _ in merges],
         vocabulary.pattern,
         [id for _, id in merges],

@@ -18,6 +18,7 @@ def cut_special(data: bytes, special: Mapping[bytes, int] | None) -> list[tuple[
     """
     if not special:
         return [(data, None)]
+    special = arguments.special_spellings(special)
     longest_first = sorted(special, key=len, reverse=True)
     regex = re.compile(b"(" + b"|".join(map(re.escape, longest_first)) + b")")
     return [
@@ -36,7 +37,10 @@ def chat_layout(
     """The ids of a conversation behind `start`, and which of them a model is trained on."""
     ids = list(start)
     mask = [False] * len(start)
-    for role, text in turns:
+    if isinstance(turns, str) or not isinstance(turns, Iterable):
+        raise TypeError(f"turns must be pairs of texts, not {arguments.type_name(turns)}")
+    for index, turn in enumerate(turns):
+        role, text = arguments.chat_turn(turn, index)
         ids.append(reserved_id(role.upper()))
         mask.append(False)
         spoken = [*encode(text), reserved_id("EOS")]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tokbpe import arguments, patterns
 from tokbpe.arguments import Pair
 from tokbpe.patterns import Pattern
-from tokbpe.symbols import UNITS
+from tokbpe.symbols import MARKER, UNITS
 
 
 class EncodingTable(NamedTuple):
@@ -34,7 +34,9 @@ def encoding_table(
     `unknown`, or is an error if there is none.
     """
     arguments.choice(unit, "unit", UNITS)
-    if unknown is None and unit != "byte":
+    if unknown is not None:
+        unknown = arguments.whole_number(unknown, "unknown", 0, arguments.LARGEST_VOCABULARY - 1)
+    elif unit != "byte":
         raise ValueError(f"the unit {unit!r} needs an id for unknown symbols")
     symbols = base_symbols(alphabet, unit)
     return EncodingTable(
@@ -46,14 +48,29 @@ def encoding_table(
     )
 
 
+ONE = {"byte": "one byte", "character": "one character", "word": "one character, marked or not"}
+
+
+def is_symbol(data: bytes, unit: str) -> bool:
+    """Whether pieces can fall into it."""
+    if unit == "byte":
+        return len(data) == 1
+    if unit == "word":
+        data = data.removesuffix(MARKER)
+    try:
+        return len(data.decode("utf-8")) == 1
+    except UnicodeDecodeError:
+        return False
+
+
 def base_symbols(alphabet: Sequence[bytes | None], unit: str) -> dict[bytes, int]:
     """Symbol -> id."""
     symbols: dict[bytes, int] = {}
     for id, symbol in enumerate(alphabet):
         if symbol is None:
             continue
-        if not isinstance(symbol, bytes) or not symbol or (unit == "byte" and len(symbol) != 1):
-            raise ValueError(f"alphabet entry {id} must be one {unit} or None, not {symbol!r}")
+        if not isinstance(symbol, bytes) or not is_symbol(symbol, unit):
+            raise ValueError(f"alphabet entry {id} must be {ONE[unit]} or None, not {symbol!r}")
         if symbol in symbols:
             raise ValueError(f"alphabet entries {symbols[symbol]} and {id} are both {symbol!r}")
         symbols[symbol] = id
@@ -71,6 +88,8 @@ def ranked_merges(
     ids = list(range(first_id, first_id + len(pairs)) if merge_ids is None else merge_ids)
     if len(ids) != len(pairs):
         raise ValueError(f"{len(pairs)} merges, but {len(ids)} ids for them")
+    if merge_ids is not None:
+        ids = [merge_id(id, rank) for rank, id in enumerate(ids)]
     known = set(symbols.values())
     if merge_ids is not None:
         known.update(ids)
@@ -83,6 +102,12 @@ def ranked_merges(
         ranked[left, right] = rank, id
         known.add(id)
     return ranked
+
+
+def merge_id(value: object, rank: int) -> int:
+    return arguments.whole_number(
+        value, f"the id of merge {rank}", 0, arguments.LARGEST_VOCABULARY - 1
+    )
 
 
 def merge_half(value: object, rank: int, known: set[int]) -> int:
@@ -109,6 +134,8 @@ def decoding_table(
 
     A whole number that is no id reads as `unknown`, or is an error if that is None.
     """
+    if unknown is not None and not isinstance(unknown, bytes):
+        raise TypeError(f"unknown must be bytes or None, not {arguments.type_name(unknown)}")
     pieces = tuple(vocabulary)
     for id, piece in enumerate(pieces):
         if piece is not None and not isinstance(piece, bytes):

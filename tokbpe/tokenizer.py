@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, engines, methods, special
 from tokbpe.arguments import Buffer, Documents
+from tokbpe.formats import artifact, printable_json
+from tokbpe.formats.files import Path
 from tokbpe.methods import Merge, Options, Progress
 from tokbpe.patterns import Pattern
 from tokbpe.symbols import MARKER
@@ -96,12 +98,16 @@ class Tokenizer:
         self._open(methods.get(method).train(corpus, options), engine)
 
     def _open(self, vocabulary: Vocabulary, engine: str | None) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                f"a tokenizer needs a Vocabulary, not {arguments.type_name(vocabulary)}"
+            )
         if vocabulary.whole_piece_lookup:
             raise ValueError("whole_piece_lookup=True is not encoded by the engines")
+        methods.get(vocabulary.method)  # one that is not registered may encode in its own way
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
-        self._closed = False
-        self._known = vocabulary
+        self._known: Vocabulary | None = vocabulary
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary, engine: str | None = None) -> "Tokenizer":
@@ -116,7 +122,7 @@ class Tokenizer:
         *,
         special_tokens: Sequence[str] = (),
         reserved: Sequence[str] = (),
-        special_ids: str = "base",
+        special_ids: str | None = None,
         engine: str | None = None,
     ) -> "Tokenizer":
         """All 256 bytes, special tokens and reserved ids; needs no corpus."""
@@ -126,7 +132,7 @@ class Tokenizer:
             Vocabulary("byte", alphabet),
             options.special_tokens,
             options.reserved,
-            special_ids,
+            methods.given(special_ids, "base"),
         )
         return cls.from_vocabulary(vocabulary, engine)
 
@@ -148,14 +154,15 @@ class Tokenizer:
 
     @property
     def _vocabulary(self) -> Vocabulary:
-        if self._closed:
+        known = self._known  # read once: another thread may close
+        if known is None:
             raise ValueError("this tokenizer is closed")
-        return self._known
+        return known
 
     def close(self) -> None:
         """End the use of this tokenizer: later calls are a ValueError; those running finish."""
-        self._closed = True
-        for name in ("_known", "_encoder", "_shown", "_skipped", "_raw", "vocabulary"):
+        self._known = None
+        for name in ("_encoder", "_shown", "_skipped", "_raw", "vocabulary"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> "Tokenizer":
@@ -173,7 +180,7 @@ class Tokenizer:
     # Reading it
 
     def __repr__(self) -> str:
-        if self._closed:
+        if self._known is None:
             return "<Tokenizer, closed>"
         return (
             f"<Tokenizer {self.method}, {self.vocab_size} ids, "
@@ -202,7 +209,7 @@ class Tokenizer:
     def target_vocab_size(self) -> int | None:
         """The size that the last training was asked for; None if it was not said."""
         provenance = self._vocabulary.provenance
-        return provenance[-1]["vocabulary_size"] if provenance else None
+        return provenance[-1].get("vocabulary_size") if provenance else None
 
     @property
     def lossless(self) -> bool:
@@ -276,12 +283,6 @@ class Tokenizer:
         except KeyError:
             raise AttributeError(f"this tokenizer has no reserved id {name!r}") from None
 
-    def _reserved_id(self, name: str) -> int:
-        reserved = self._vocabulary.reserved
-        if name not in reserved:
-            raise ValueError(f"there is no reserved id {name!r}, only {sorted(reserved)}")
-        return reserved[name]
-
     # Encoding
 
     def encode(
@@ -330,26 +331,13 @@ class Tokenizer:
     def _encode(
         self, text: str | Buffer, allowed_special: Collection[str] | str, bos: bool, eos: bool
     ) -> list[int]:
-        ids = self._encoder(text, self._allowed(allowed_special) if allowed_special else None)
-        if bos:
-            ids.insert(0, self._reserved_id("BOS"))
-        if eos:
-            ids.append(self._reserved_id("EOS"))
-        return ids
-
-    def _allowed(self, allowed: Collection[str] | str) -> dict[bytes, int]:
-        """The spellings that are allowed and their ids."""
-        known = self._vocabulary.special_tokens
-        if isinstance(allowed, str):
-            if allowed != "all":
-                raise ValueError(
-                    f'allowed_special is a set of special tokens or "all", not {allowed!r}'
-                )
-            allowed = known
-        for spelling in allowed:
-            if spelling not in known:
-                raise ValueError(f"{spelling!r} is no special token; there are {sorted(known)}")
-        return {spelling.encode("utf-8"): known[spelling] for spelling in allowed}
+        vocabulary = self._vocabulary
+        before = [vocabulary.reserved_id("BOS")] if bos else []
+        behind = [vocabulary.reserved_id("EOS")] if eos else []
+        known = vocabulary.special_tokens
+        allowed = arguments.special_choice(allowed_special, known)
+        spellings = {spelling.encode("utf-8"): known[spelling] for spelling in allowed}
+        return before + self._encoder(text, spellings) + behind
 
     @cached_property
     def _encoder(self) -> methods.Encode:
@@ -366,8 +354,13 @@ class Tokenizer:
         Each turn is the id of its role, its text and EOS; BOS comes first if `bos`. The mask is
         true for the text of "assistant" turns and for the EOS behind it.
         """
+        encode = self._encoder
+        reserved_id = self._vocabulary.reserved_id
         return special.chat_layout(
-            turns, self.encode, self._reserved_id, [self._reserved_id("BOS")] if bos else []
+            turns,
+            lambda text: encode(text, None),
+            reserved_id,
+            [reserved_id("BOS")] if bos else [],
         )
 
     # Decoding
@@ -392,8 +385,9 @@ class Tokenizer:
         return self._decode(ids, self._skipped if skip_special else self._raw)
 
     def _decode(self, ids: Iterable[int], table: Any) -> bytes:
+        unit = self._vocabulary.unit
         data = self._engine.decode(ids, table)
-        return data.removesuffix(MARKER) if self._vocabulary.unit == "word" else data
+        return data.removesuffix(MARKER) if unit == "word" else data
 
     @cached_property
     def _shown(self) -> Any:
@@ -475,17 +469,61 @@ class Tokenizer:
         if not isinstance(state, Mapping):
             raise TypeError(f"a state must be a mapping, not {arguments.type_name(state)}")
         if state.keys() != {"version", "sha256", "vocabulary"}:
-            raise ValueError(f"a state has version, sha256 and vocabulary, not {sorted(state)}")
-        if state["version"] != STATE_VERSION:
+            raise ValueError(f"a state has version, sha256 and vocabulary, not {list(state)}")
+        if arguments.as_index(state["version"]) != STATE_VERSION:
             raise ValueError(
                 f"the state has version {state['version']!r}; this tokbpe reads {STATE_VERSION}"
             )
+        if not isinstance(state["vocabulary"], Mapping):
+            raise ValueError("the state is damaged: its vocabulary is no mapping")
         if digest(state["vocabulary"]) != state["sha256"]:
             raise ValueError("the state is damaged: its vocabulary does not have its sha256")
         return cls.from_vocabulary(Vocabulary.from_plain(state["vocabulary"]), engine)
 
+    # Files
+
+    def save(self, path: Path) -> None:
+        """Write all of the tokenizer to a new file, which `load` reads. Equal tokenizers that
+        learned from the same documents give the same bytes.
+
+        The file appears in one step and complete. FileExistsError if anything stands at the
+        path: no file is ever replaced. Another OSError if it cannot be written.
+        """
+        artifact.save(self._vocabulary, path)
+
+    @classmethod
+    def load(cls, path: Path, engine: str | None = None) -> "Tokenizer":
+        """The tokenizer of a file that `save` wrote.
+
+        ValueError for another file, for one of a newer version, and for one of which any byte
+        has changed; OSError if it cannot be read.
+        """
+        return cls.from_vocabulary(artifact.load(path), engine)
+
+    def to_json(self, path: Path) -> None:
+        """Write `{"vocab": {piece: id}, "merges": [[left, right], ...]}`, in the printable
+        characters of GPT-2, to a new file.
+
+        It holds bytes and merges alone: the pattern must be given to `from_json` again, and the
+        record of the training is left out. ValueError, naming it, for what would encode
+        otherwise without it: special tokens, reserved ids, characters or words. OSError as in
+        `save`.
+        """
+        printable_json.save(self._vocabulary, path)
+
+    @classmethod
+    def from_json(
+        cls, path: Path, *, pattern: str | Pattern | None = None, engine: str | None = None
+    ) -> "Tokenizer":
+        """The tokenizer of such a file, with a pattern as in the constructor: the file has none.
+
+        Every piece must be a single byte or made by a merge. ValueError, naming the file and the
+        place, for one that is not as it must be; OSError if it cannot be read.
+        """
+        return cls.from_vocabulary(printable_json.load(path, pattern), engine)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokenizer.from_state, (self.state(), self._engine_name)
+        return type(self).from_state, (self.state(), self._engine_name)
 
 
 def digest(plain: Mapping[str, Any]) -> str:

@@ -1,10 +1,12 @@
 """`Vocabulary`: the ids, their bytes, and how they come about. It never changes."""
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,12 @@ class Vocabulary:
         """Whether the vocabulary was trained here, so that its merges can be cut or continued."""
         return self.merge_rule == "merge_list" and len(self.merge_counts) == len(self.merges)
 
+    def reserved_id(self, name: str) -> int:
+        """The reserved id of a name; ValueError if there is none."""
+        if name not in self.reserved:
+            raise ValueError(f"there is no reserved id {name!r}, only {sorted(self.reserved)}")
+        return self.reserved[name]
+
     def pieces(self) -> list[bytes | None]:
         """The bytes of each id: a special token's spelling, b"" for a reserved id, None for a
         gap."""
@@ -125,6 +133,11 @@ class Vocabulary:
                 raise ValueError(f"id {id} joins {left} and {right}, of which one is never made")
             waiting = later
 
+    def symbols(self) -> list[bytes | None]:
+        """The alphabet without what is a special token, which plain text never yields."""
+        special = set(self.special_tokens.values())
+        return [None if id in special else symbol for id, symbol in enumerate(self.alphabet)]
+
     def merge_list(self) -> list[tuple[Pair, int]]:
         """All pairs that merge, the first to be merged first, each with the id that it makes."""
         if self.merge_rule == "merge_list":
@@ -132,7 +145,7 @@ class Vocabulary:
                 ((left, right), id)
                 for (left, right), id in zip(self.merges.tolist(), self.ids_of_merges.tolist())
             ]
-        ids = {piece: id for id, piece in enumerate(self.alphabet) if piece is not None}
+        ids = {piece: id for id, piece in enumerate(self.symbols()) if piece is not None}
         return [
             ((ids[piece[:cut]], ids[piece[cut:]]), id)
             for piece, id in ids.items()
@@ -142,6 +155,10 @@ class Vocabulary:
 
     def validate(self) -> None:
         """ValueError, naming what is wrong and where, unless all parts fit together."""
+        if not isinstance(self.method, str):
+            raise TypeError(f"method must be a name, not {arguments.type_name(self.method)}")
+        if not isinstance(self.whole_piece_lookup, bool):
+            raise TypeError(f"whole_piece_lookup is a bool, not {self.whole_piece_lookup!r}")
         arguments.choice(self.unit, "unit", UNITS)
         arguments.choice(self.merge_rule, "merge_rule", MERGE_RULES)
         arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
@@ -152,48 +169,66 @@ class Vocabulary:
             raise ValueError(f"{len(self.merges)} merges, but {len(self.ids_of_merges)} ids")
         if len(self.merge_counts) not in (0, len(self.merges)):
             raise ValueError(f"{len(self.merges)} merges, but {len(self.merge_counts)} counts")
+        if self.tie_break is not None:
+            arguments.choice(self.tie_break, "tie_break", arguments.TIE_BREAKS)
+        for id, symbol in enumerate(self.alphabet):
+            if symbol is not None and (not isinstance(symbol, bytes) or not symbol):
+                raise ValueError(f"alphabet entry {id} must be some bytes or None, not {symbol!r}")
+        for kind, ids in (("special token", self.special_tokens), ("reserved id", self.reserved)):
+            for name, id in ids.items():
+                arguments.whole_number(
+                    id, f"the id of {kind} {name!r}", 0, arguments.LARGEST_VOCABULARY - 1
+                )
+        if self.unknown is not None:
+            arguments.whole_number(self.unknown, "unknown", 0, len(self) - 1)
         self.validate_ids()
 
     def validate_ids(self) -> None:
         """Each id has one meaning, and merges join ids that have one."""
         meanings = {id: symbol for id, symbol in enumerate(self.alphabet) if symbol is not None}
-        ids = self.ids_of_merges.tolist()
-        if len(set(ids)) != len(ids) or not meanings.keys().isdisjoint(ids):
+        ids = self.ids_of_merges
+        if self.merge_ids is not None:  # else they are distinct, and behind the alphabet
             seen = set(meanings)
-            for rank, id in enumerate(ids):
+            for rank, id in enumerate(ids.tolist()):
                 if id in seen:
                     raise ValueError(f"merge {rank} makes the id {id}, which exists already")
                 seen.add(id)
-        parts = np.unique(self.merges)
-        for id in parts[~np.isin(parts, np.array([*meanings, *ids], np.int64))].tolist():
-            rank = int(np.argwhere((self.merges == id).any(axis=1))[0, 0])
-            raise ValueError(f"merge {rank} joins {id}, which is no id")
+        unknown_halves = ~np.isin(self.merges, np.append(ids, np.array([*meanings], np.uint32)))
+        if unknown_halves.any():
+            rank, half = np.argwhere(unknown_halves)[0].tolist()
+            raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
         if self.unknown is not None:
             meanings[self.unknown] = UNKNOWN
-        taken = {**meanings, **dict.fromkeys(ids, b"a merge")}
+        others = [*self.special_tokens.values(), *self.reserved.values()]
+        made = ids[np.isin(ids, np.array(others, np.uint32))].tolist()
+        taken = {id: repr(piece) for id, piece in meanings.items()}
+        taken.update(dict.fromkeys(made, "a merge"))
         for spelling, id in self.special_tokens.items():
             if not isinstance(spelling, str) or not spelling:
                 raise ValueError(
                     f"a special token must be a text that is not empty, not {spelling!r}"
                 )
-            if taken.setdefault(id, spelling.encode("utf-8")) != spelling.encode("utf-8"):
-                raise ValueError(f"special token {spelling!r} has the id {id} of {taken[id]!r}")
-            taken[id] = b"a special token"
+            # A file may list a special token among its pieces too.
+            if id in taken and meanings.pop(id, None) != spelling.encode("utf-8"):
+                raise ValueError(f"special token {spelling!r} has the id {id} of {taken[id]}")
+            taken[id] = f"the special token {spelling!r}"
         for name, id in self.reserved.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"a reserved id needs a name that is not empty, not {name!r}")
-            if taken.setdefault(id, b"") != b"":
-                raise ValueError(f"reserved id {name!r} is {id}, which is {taken[id]!r} already")
-            taken[id] = b"a reserved id"
+            if id in taken:
+                raise ValueError(f"reserved id {name!r} has the id {id} of {taken[id]}")
+            taken[id] = f"the reserved id {name!r}"
 
     # Plain data: what states, files and fingerprints are made of.
 
-    def plain(self) -> dict[str, Any]:
-        """The vocabulary as data that JSON can hold; arrays are lists, bytes are hexadecimal."""
+    def plain(self, lists: bool = True) -> dict[str, Any]:
+        """The vocabulary as data that JSON can hold: arrays are lists, or stay arrays if lists
+        are not wanted, and bytes are hexadecimal."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         plain["alphabet"] = [None if symbol is None else symbol.hex() for symbol in self.alphabet]
         for name in ("merges", "merge_ids", "merge_counts"):
-            plain[name] = None if plain[name] is None else plain[name].tolist()
+            if lists and plain[name] is not None:
+                plain[name] = plain[name].tolist()
         if self.pattern is not None:
             plain["pattern"] = {
                 "name": self.pattern.name,
@@ -202,14 +237,14 @@ class Vocabulary:
             }
         plain["special_tokens"] = dict(self.special_tokens)
         plain["reserved"] = dict(self.reserved)
-        plain["provenance"] = [dict(record) for record in self.provenance]
+        plain["provenance"] = [copy.deepcopy(dict(record)) for record in self.provenance]
         plain["unicode"] = unicode.VERSION
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "Vocabulary":
         """The vocabulary of such data; ValueError or TypeError where it is damaged."""
-        parts = dict(plain)
+        parts = mapping(plain, "the data of a vocabulary")
         names = {item.name for item in fields(cls)} | {"unicode"}
         if parts.keys() != names:
             wrong = sorted(parts.keys() ^ names)
@@ -221,27 +256,59 @@ class Vocabulary:
         parts["alphabet"] = tuple(
             None if symbol is None else bytes.fromhex(symbol) for symbol in parts["alphabet"]
         )
-        parts["merges"] = np.array(parts["merges"], np.uint32).reshape(-1, 2)
-        parts["merge_counts"] = np.array(parts["merge_counts"], np.uint64)
+        merges = array_of(parts["merges"], "merges", np.uint32)
+        parts["merges"] = merges if merges.size else no_merges()
+        parts["merge_counts"] = array_of(parts["merge_counts"], "merge_counts", np.uint64)
         if parts["merge_ids"] is not None:
-            parts["merge_ids"] = np.array(parts["merge_ids"], np.uint32)
+            parts["merge_ids"] = array_of(parts["merge_ids"], "merge_ids", np.uint32)
         if parts["pattern"] is not None:
-            found = parts["pattern"]
-            parts["pattern"] = patterns.get(
-                Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"])
-            )
-        parts["provenance"] = tuple(parts["provenance"])
+            parts["pattern"] = pattern_of(parts["pattern"])
+        for name in ("special_tokens", "reserved"):
+            parts[name] = mapping(parts[name], name)
+            # In the order in which they got their ids, which sorted JSON loses.
+            parts[name] = dict(sorted(parts[name].items(), key=itemgetter(1)))
+        parts["provenance"] = tuple(
+            mapping(copy.deepcopy(record), "the record of a training")
+            for record in parts["provenance"]
+        )
         return cls(**parts)
 
     def fingerprint(self, provenance: bool = True) -> str:
         """A SHA-256 over what encodes and decodes, and over the record of the trainings."""
         plain = self.plain()
         if not provenance:
-            # Neither tells what text becomes.
-            del plain["provenance"], plain["merge_counts"], plain["tie_break"]
+            # None of these tells what text becomes.
+            for name in ("provenance", "merge_counts", "tie_break", "special_ids"):
+                del plain[name]
         plain["algorithm"] = ALGORITHM
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def mapping(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping, not {arguments.type_name(value)}")
+    return dict(value)
+
+
+def array_of(values: object, name: str, dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    """Whole numbers as an array; ValueError where there are others."""
+    array = np.array(values)
+    if array.ndim == 0 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} of a vocabulary are whole numbers, not {array.dtype}")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= np.iinfo(dtype).max:
+        raise ValueError(f"{name} of a vocabulary go from 0 to {np.iinfo(dtype).max}")
+    return array.astype(dtype)
+
+
+def pattern_of(plain: object) -> Pattern:
+    """The pattern of plain data."""
+    found = mapping(plain, "the pattern of a vocabulary")
+    if found.keys() != {"name", "sources", "keep_gaps"}:
+        raise ValueError(f"a pattern has name, sources and keep_gaps, not {list(found)}")
+    if not isinstance(found["sources"], (list, tuple)) or type(found["keep_gaps"]) is not bool:
+        raise TypeError(f"the sources of a pattern are a list, keep_gaps a bool: {found}")
+    return patterns.get(Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"]))
 
 
 def lay_out(

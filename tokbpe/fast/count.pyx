@@ -21,7 +21,7 @@ from tokbpe import arguments, reference
 
 from .memory cimport reserve, resized
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
-from .special cimport SpecialTable, as_special_table
+from .special cimport as_special_table
 from .special import cut_special
 from .split cimport (
     NOT_COMPILED,
@@ -169,16 +169,18 @@ def count_pieces(corpus, pattern=None, special=None):
     (["low lower", "low"], "gpt2") -> {b"low": 2, b" lower": 1}
     """
     cdef PieceTable table = PieceTable()
-    cdef SpecialTable spellings = as_special_table(special)
     cdef int kind = WHOLE
     cdef bint kind_known = False
+    # Both are looked at where the reference does, behind the first document and the first part.
+    spellings = special
     for document in arguments.documents(corpus):
-        if not kind_known:
-            kind = scanner_kind(pattern)
-            kind_known = True
+        spellings = as_special_table(spellings)
         for part, special_id in cut_special(document, spellings):
             if special_id is not None:
                 continue
+            if not kind_known:
+                kind = scanner_kind(pattern)
+                kind_known = True
             if kind == NOT_COMPILED:
                 for piece in reference.split(part, pattern):
                     table.add(<const uint8_t *> PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))

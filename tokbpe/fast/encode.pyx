@@ -8,7 +8,7 @@ tokens and a heap of the merges that are possible, which is O(n log n) in its le
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memmove
 
@@ -76,7 +76,7 @@ cdef class EncodingTable:
         self.pattern = checked.pattern
         self.kind = scanner_kind(checked.pattern)
         self.unit = UNIT_NUMBERS[unit]
-        self.unknown = NONE if unknown is None else <uint32_t> unknown
+        self.unknown = NONE if checked.unknown is None else <uint32_t> checked.unknown
         self.read_symbols()
         self.read_merges(checked.merges)
 

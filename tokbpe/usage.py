@@ -1,0 +1,263 @@
+"""What the command line accepts."""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from tokbpe import __version__, check, engines, methods, patterns
+from tokbpe.arguments import LARGEST_VOCABULARY, TIE_BREAKS
+from tokbpe.vocabulary import SPECIAL_IDS
+
+# Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
+Command: TypeAlias = Callable[[argparse.Namespace], Iterator[str | bytes]]
+
+STANDARD = "-"  # standard input or output in the place of a file
+EXIT_CODES = "exit code: 0 done, 1 failed, 2 wrong use"
+
+
+def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """What parses a command line. Of the result, `command` is to be called with all of it, and
+    `wrong_use` with a text about what is found to be wrong later."""
+    whole = argparse.ArgumentParser(
+        prog="tokbpe",
+        description="Byte-pair-encoding tokenizers.",
+        epilog="example:\n  tokbpe demo\n\n`tokbpe COMMAND --help` has an example of each command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"tokbpe {__version__}")
+    group = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (summary, description, example, accept) in HELP.items():
+        command = group.add_parser(
+            name,
+            help=summary,
+            description=description,
+            epilog=f"example:\n  {example}\n\n{EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(command=commands[name], wrong_use=command.error)
+        accept(command)
+    return whole
+
+
+def accept_training(training: argparse.ArgumentParser) -> None:
+    accept_files(training, "text, or any bytes, to learn from")
+    training.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        required=True,
+        help="a new file for the tokenizer; one named *.json holds vocabulary and merges alone",
+    )
+    training.add_argument(
+        "--method",
+        choices=list(methods.METHODS),
+        default="bpe",
+        help="what is learned (bpe)",
+    )
+    training.add_argument(
+        "--vocab-size",
+        metavar="N",
+        type=whole_number(1, LARGEST_VOCABULARY),
+        help="ids, special tokens and reserved ids included (512)",
+    )
+    training.add_argument(
+        "--min-pair-frequency",
+        metavar="N",
+        type=whole_number(1),
+        help="how often a pair must occur to be merged (2; for words 1)",
+    )
+    accept_pattern(training, None, "how documents are cut: a name, a regular expression, or `none`")
+    training.add_argument(
+        "--tie-break",
+        choices=TIE_BREAKS,
+        help="which of equally frequent pairs is merged (smallest; for words first)",
+    )
+    training.add_argument(
+        "--base", choices=list(methods.BYTE_ORDERS), help="the order of the first 256 ids (bytes)"
+    )
+    training.add_argument(
+        "--special",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="a special token: a text with an id of its own; repeatable",
+    )
+    training.add_argument(
+        "--reserved",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="the name of an id that no text yields, such as EOS; repeatable",
+    )
+    training.add_argument(
+        "--special-ids", choices=SPECIAL_IDS, help="where these have their ids (behind the base)"
+    )
+    training.add_argument("--engine", choices=engines.NAMES, help="what does the work (fast)")
+
+
+def accept_encoding(encoding: argparse.ArgumentParser) -> None:
+    accept_tokenizer(encoding)
+    accept_files(encoding, "text, or any bytes")
+    accept_output(encoding)
+    encoding.add_argument(
+        "--allow-special",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="a special token that the files may hold, or `all`; others are plain text; repeatable",
+    )
+    encoding.add_argument("--bos", action="store_true", help="the reserved id BOS before each file")
+    encoding.add_argument("--eos", action="store_true", help="the reserved id EOS behind each file")
+
+
+def accept_decoding(decoding: argparse.ArgumentParser) -> None:
+    accept_tokenizer(decoding)
+    accept_files(decoding, "ids as text or .npy")
+    accept_output(decoding)
+    decoding.add_argument(
+        "--skip-special", action="store_true", help="leave special tokens out as well"
+    )
+
+
+def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
+    accept_tokenizer(inspecting)
+    inspecting.add_argument(
+        "--merges", metavar="N", type=whole_number(0), default=10, help="how many to show (10)"
+    )
+    inspecting.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def accept_checking(checking: argparse.ArgumentParser) -> None:
+    accept_files(checking, "text, or any bytes")
+    checking.add_argument(
+        "--bytes",
+        metavar="N",
+        type=whole_number(1),
+        default=check.Plan.bytes,
+        help=f"the size of the sample, at most ({check.Plan.bytes})",
+    )
+    checking.add_argument(
+        "--merges",
+        metavar="N",
+        type=whole_number(0, LARGEST_VOCABULARY - 256),
+        default=check.Plan.merges,
+        help=f"how many to learn, at most ({check.Plan.merges})",
+    )
+    accept_pattern(
+        checking,
+        check.Plan.pattern,
+        f"how text is cut: a name, a regular expression, or `none` ({check.Plan.pattern})",
+    )
+
+
+def accept_nothing(command: argparse.ArgumentParser) -> None:
+    pass
+
+
+def accept_files(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "files", metavar="FILE", nargs="+", help=f"{what}; {STANDARD} is standard input"
+    )
+
+
+def accept_tokenizer(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "tokenizer", metavar="TOKENIZER", help="a file that `tokbpe train` or `save` wrote"
+    )
+    accept_pattern(
+        command, None, "how text is cut; only for a TOKENIZER named *.json, which does not say it"
+    )
+
+
+def accept_output(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        default=STANDARD,
+        help="a new file; without it, standard output",
+    )
+
+
+def accept_pattern(command: argparse.ArgumentParser, default: str | None, help: str) -> None:
+    command.add_argument("--pattern", type=split_pattern, default=default, help=help)
+
+
+def whole_number(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """What turns an argument into a whole number within bounds."""
+
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"must be from {least} to {most}, not {text}")
+        return int(text)
+
+    return convert
+
+
+def split_pattern(text: str) -> str | None:
+    if text == "none":
+        return None
+    try:
+        patterns.get(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+class Help(NamedTuple):
+    """What a command's help says, and what adds its arguments."""
+
+    summary: str
+    description: str
+    example: str
+    accept: Callable[[argparse.ArgumentParser], None]
+
+
+HELP = {
+    "train": Help(
+        "learn a tokenizer from files",
+        "Learn a tokenizer from files, each of which is one document, and save it in a new\n"
+        "file. A progress bar and a summary are shown on a terminal only.",
+        "tokbpe train book.txt notes.txt -o my.tokbpe --vocab-size 8192 --pattern cl100k",
+        accept_training,
+    ),
+    "encode": Help(
+        "turn files into ids",
+        "Turn files, each of which is one document, into ids: a line of them for each file. An\n"
+        "output named *.npy is a NumPy array instead, uint32, with the ids of all files one after\n"
+        "another; with several files it needs --bos or --eos, which mark where they meet.",
+        "tokbpe encode my.tokbpe book.txt -o book.npy",
+        accept_encoding,
+    ),
+    "decode": Help(
+        "turn ids into the bytes that they stand for",
+        "Turn ids into bytes. The files hold ids between white space, or are NumPy arrays.\n"
+        "Reserved ids are left out.",
+        "tokbpe decode my.tokbpe book.npy -o book.txt",
+        accept_decoding,
+    ),
+    "inspect": Help(
+        "show what a tokenizer is",
+        "Show method, sizes, special tokens, fingerprint, trainings and first merges.",
+        "tokbpe inspect my.tokbpe",
+        accept_inspecting,
+    ),
+    "check": Help(
+        "compare both engines on text of your own",
+        "Train both engines on a sample of the files with each tie rule, and compare pieces,\n"
+        "merges, all counts, ids and decoded bytes. A difference is made small, shown, and is\n"
+        "a failure. Takes some seconds; more with more bytes.",
+        "tokbpe check book.txt",
+        accept_checking,
+    ),
+    "demo": Help(
+        "train on the source files of this Python's library, and show the result",
+        "Train both engines on a part of the source files of this Python's library and compare\n"
+        "them; train the fast one on all of it; show merges, tokens and speeds; export, import\n"
+        "and compare. Takes some seconds and needs no network.",
+        "tokbpe demo",
+        accept_nothing,
+    ),
+}
