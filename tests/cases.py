@@ -4,9 +4,15 @@ A case yields the name and the outcome of each step: the value that a call gave 
 good, the exception that it raised.
 """
 
+import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from unittest import mock
+
+from tokbpe import Tokenizer, engines
+from tokbpe.formats import artifact
 
 LONGEST_MADE_TEXT = 300
 
@@ -118,6 +124,118 @@ class EncodingCase:
 
 
 @dataclass(frozen=True)
+class SpecialCase:
+    """Documents with special tokens in them."""
+
+    documents: list[Any]
+    special: dict[bytes, int]
+    prepared: bool  # whether the engine makes a table of them first
+    pattern: Any
+    alphabet: list[bytes | None]
+    options: Options
+
+    def play(self, engine):
+        special = engine.special_table(self.special) if self.prepared else self.special
+        for document in self.documents:
+            yield "cut_special", engine.cut_special(bytes_of(document), special)
+        counts = attempt(engine.count_pieces, self.documents, self.pattern, special)
+        yield "count_pieces", counts
+        merges = []
+        if not isinstance(counts, Raised):
+            rows = [in_ids(piece, self.alphabet) for piece in counts]
+            weights = list(counts.values())
+            merges = yield from play_training(engine, rows, weights, self.alphabet, self.options)
+        table = attempt(engine.encoding_table, self.alphabet, merges, self.pattern)
+        if isinstance(table, Raised):
+            yield "encoding_table", table
+            return
+        for document in self.documents:
+            yield "encode", attempt(engine.encode, document, table, special)
+
+
+@dataclass(frozen=True)
+class UnitCase:
+    """A list of merges with ids of their own, over bytes, characters or words."""
+
+    unit: str
+    alphabet: list[bytes | None]
+    merges: list[tuple[int, int]]
+    merge_ids: list[int]
+    unknown: int | None
+    pattern: Any
+    texts: list[Any]
+    ids: list[int]
+    unknown_bytes: bytes | None
+
+    def play(self, engine):
+        table = engine.encoding_table(
+            self.alphabet, self.merges, self.pattern, self.merge_ids, self.unit, self.unknown
+        )
+        for text in self.texts:
+            yield "encode", attempt(engine.encode, text, table)
+        pieces = engine.decoding_table(self.alphabet, self.unknown_bytes)
+        yield "decode", attempt(engine.decode, self.ids, pieces)
+
+
+@dataclass(frozen=True)
+class TokenizerCase:
+    """The life of a tokenizer: trained, cut, extended, saved and loaded."""
+
+    corpus: Any
+    options: dict[str, Any]
+    texts: list[Any]
+    allowed: Any
+    ids: list[int]
+    smaller: int  # by so many ids
+    more: Any  # documents
+    larger: int
+
+    def play(self, engine):
+        # All at once: two that are played in turn would find each other's engine.
+        with (
+            mock.patch.object(engines, "get", lambda name=None: engine),
+            warnings.catch_warnings(record=True) as warned,
+        ):
+            warnings.simplefilter("always")
+            tokenizer = attempt(lambda: Tokenizer(fresh(self.corpus), **self.options))
+            found = [("Tokenizer", tokenizer)]
+            if not isinstance(tokenizer, Raised):
+                found += self.life(tokenizer)
+            return [*found, ("warnings", [str(warning.message) for warning in warned])]
+
+    def life(self, tokenizer):
+        yield "state", tokenizer.state()
+        encoded = self.encoded(tokenizer)
+        yield "encode", encoded
+        for again in (
+            Tokenizer.from_state(json.loads(json.dumps(tokenizer.state(), sort_keys=True))),
+            Tokenizer.from_vocabulary(artifact.loaded(artifact.dumped(tokenizer._vocabulary))),
+        ):
+            assert again == tokenizer and again.state() == tokenizer.state()
+            assert repr(self.encoded(again)) == repr(encoded)
+        for ids in [*encoded, self.ids]:
+            if not isinstance(ids, Raised):
+                yield "decode_bytes", attempt(tokenizer.decode_bytes, ids)
+                for errors, skip in [("strict", False), ("strict", True), ("replace", False)]:
+                    yield "decode", attempt(tokenizer.decode, ids, errors, skip)
+        size = tokenizer.vocab_size
+        shorter = attempt(tokenizer.truncated, size - self.smaller)
+        longer = attempt(tokenizer.extended, fresh(self.more), size + self.larger)
+        for name, other in [("truncated", shorter), ("extended", longer)]:
+            yield name, other
+            if not isinstance(other, Raised):
+                yield name, other.state()
+                yield name, self.encoded(other)
+
+    def encoded(self, tokenizer):
+        return [attempt(self.encoded_text, tokenizer, text) for text in self.texts]
+
+    def encoded_text(self, tokenizer, text):
+        encode = tokenizer.encode if isinstance(text, str) else tokenizer.encode_bytes
+        return encode(text, allowed_special=self.allowed)
+
+
+@dataclass(frozen=True)
 class CallCase:
     """One call, mostly with something wrong in it. Its last argument can be a table."""
 
@@ -201,6 +319,10 @@ def in_ids(data: bytes, alphabet: list[bytes | None]) -> Sequence[int]:
     if all(known.get(byte) == byte for byte in data):
         return data
     return [known.get(byte, len(alphabet)) for byte in data]
+
+
+def bytes_of(document):
+    return document.encode("utf-8", "replace") if isinstance(document, str) else bytes(document)
 
 
 def vocabulary(

@@ -26,6 +26,7 @@ from strategies import (
     texts,
     weights,
 )
+from tokbpe import patterns
 
 
 class Number(int):
@@ -79,9 +80,7 @@ def insert_all(items, additions):
 
 def disturbed(items, wrong):
     """Lists in which wrong items stand, or none."""
-    return st.builds(
-        insert_all, items, st.lists(st.tuples(st.integers(0, 50), wrong), max_size=2)
-    )
+    return st.builds(insert_all, items, st.lists(st.tuples(st.integers(0, 50), wrong), max_size=2))
 
 
 def interrupted(items):
@@ -251,6 +250,53 @@ ENCODING_TABLE_CALLS = st.builds(
 )
 
 
+NUMBERS = st.builds(applied, NUMBER_TYPES, st.integers(0, 9))
+UNIT_TABLE_CALLS = st.builds(
+    lambda *arguments: CallCase("encoding_table", arguments),
+    st.lists(
+        st.sampled_from([None, b"a", b"a ", b"b", "é".encode(), b"ab", b" ", b"\xff", b"a  ", "a"]),
+        max_size=5,
+    ),
+    st.lists(st.tuples(HALVES, HALVES), max_size=3),
+    one_in(4, None, st.just(patterns.WORDS) | WRONG_PATTERNS),
+    st.none() | interrupted(st.lists(NUMBERS | st.sampled_from(WRONG_NUMBERS), max_size=4)),
+    st.sampled_from(["byte", "character", "word", "character", "word", "letter", None, 1]),
+    evenly(st.just(0), st.none(), NUMBERS, st.sampled_from(WRONG_NUMBERS)),
+)
+
+
+@st.composite
+def unit_encode_calls(draw):
+    """Tables with numbers of odd types, which must be those of plain ones."""
+    number = st.builds(applied, NUMBER_TYPES, st.integers(0, 9))
+    table = ([b"a", b"b"], [(0, 1), (1, 0)], None, [draw(number), draw(number)], "byte")
+    text = (draw(texts("ab")) + draw(st.sampled_from(["", "c"])),)
+    return CallCase("encode", text, "encoding_table", (*table, draw(st.none() | number)))
+
+
+# Special tokens
+
+WRONG_SPELLINGS = st.sampled_from([b"", "a", "", 1, None, (b"a",), b"ok"])
+SPECIALS = st.one_of(
+    st.dictionaries(
+        one_in(4, b"a", WRONG_SPELLINGS),
+        one_in(2, 7, st.sampled_from(WRONG_NUMBERS) | NUMBERS),
+        max_size=3,
+    ),
+    st.sampled_from([None, {}, [], (), 0, 1, "ab", [(b"a", 1)], [b"ab"], (b"a", 1)]),
+)
+CUT_CALLS = st.builds(
+    lambda *arguments: CallCase("cut_special", arguments), texts("ab").map(str.encode), SPECIALS
+)
+SPECIAL_TABLE_CALLS = st.builds(lambda special: CallCase("special_table", (special,)), SPECIALS)
+SPECIAL_COUNT_CALLS = st.builds(
+    lambda *arguments: CallCase("count_pieces", arguments),
+    st.lists(texts("ab") | WRONG_DOCUMENTS, max_size=3),
+    one_in(3, None, WRONG_PATTERNS),
+    SPECIALS,
+)
+
+
 @st.composite
 def encode_calls(draw):
     """Texts with a byte that the alphabet lacks, somewhere in a piece of any length."""
@@ -258,9 +304,7 @@ def encode_calls(draw):
     alphabet = [bytes([byte]) for byte in sorted(set(letters.encode()))]
     merges = odd_merges(len(alphabet), draw(st.integers(0, 6)), draw(SEEDS))
     wrong = st.sampled_from(["", "x", "é", "b", "\x00", " ", "\ud800"])
-    text = draw(
-        st.builds("{}{}{}".format, texts(letters), wrong, texts(letters)) | WRONG_DOCUMENTS
-    )
+    text = draw(st.builds("{}{}{}".format, texts(letters), wrong, texts(letters)) | WRONG_DOCUMENTS)
     return CallCase("encode", (text,), "encoding_table", (alphabet, merges, draw(PATTERNS)))
 
 
@@ -273,14 +317,17 @@ PIECES = st.sampled_from([b"a", b"b", b"", b"ab", b"\xff", "é".encode(), b"a" *
 def decode_calls(draw):
     pieces = draw(st.lists(PIECES, max_size=6) | st.just(BYTES))
     ids = draw(number_rows(max(len(pieces) - 1, 0)))
-    return CallCase("decode", (ids,), "decoding_table", (pieces,))
+    unknown = draw(st.sampled_from([None, None, b"", b"<UNK>", "<UNK>", 0, bytearray(b"a")]))
+    return CallCase("decode", (ids,), "decoding_table", (pieces, unknown))
 
 
 WRONG_PIECES = st.sampled_from(["a", 1, bytearray(b"a"), b"ok", np.bytes_(b"ok"), [b"a"], True])
 DECODING_TABLE_CALLS = st.builds(
     lambda entries: CallCase("decoding_table", (entries,)),
     st.one_of(
-        interrupted(disturbed(st.lists(st.binary(max_size=3) | st.none(), max_size=5), WRONG_PIECES)),
+        interrupted(
+            disturbed(st.lists(st.binary(max_size=3) | st.none(), max_size=5), WRONG_PIECES)
+        ),
         st.sampled_from([None, 1, b"ab", "ab", ""]),
     ),
 )
@@ -294,6 +341,11 @@ FAULTS = evenly(
     training_calls(),
     ENCODING_TABLE_CALLS,
     encode_calls(),
+    UNIT_TABLE_CALLS,
+    unit_encode_calls(),
+    CUT_CALLS,
+    SPECIAL_TABLE_CALLS,
+    SPECIAL_COUNT_CALLS,
     decode_calls(),
     DECODING_TABLE_CALLS,
 )

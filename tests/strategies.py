@@ -9,7 +9,17 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from cases import EncodingCase, Generated, Options, TextCase, TrainingCase
+from cases import (
+    EncodingCase,
+    Generated,
+    Options,
+    SpecialCase,
+    TextCase,
+    TokenizerCase,
+    TrainingCase,
+    UnitCase,
+    bytes_of,
+)
 from tokbpe import patterns
 from tokbpe.fast.encode import SHORT_PIECE_SYMBOLS
 
@@ -204,10 +214,6 @@ def documents_of(corpus):
     return list(corpus.items if isinstance(corpus, Generated) else corpus)
 
 
-def bytes_of(document):
-    return document.encode("utf-8", "replace") if isinstance(document, str) else bytes(document)
-
-
 @st.composite
 def text_cases(draw):
     corpus = draw(CORPORA)
@@ -317,4 +323,146 @@ def encoding_cases(draw):
     )
 
 
-CASES = evenly(text_cases(), text_cases(), training_cases(), encoding_cases())
+# Special tokens
+
+# Of few symbols, one the beginning or a part of another, and of symbols with a meaning elsewhere.
+SPELLINGS = st.one_of(
+    st.sampled_from(["<|a|>", "<|a|>b", "<|a", "|>", "<|e|>", "a", "ab", "aab", "ba", "b"]),
+    st.sampled_from(["\x00", "\n", "\r\n", " ", "  ", ".*", "[a]", "a|b", "\\", "$", "(?i)", "🐈"]),
+    st.sampled_from(
+        ["é", "e\u0301", "\u0301", "\ufeff", "</w>", "<UNK>", "a ", " a", "🐈\n", "中"]
+    ),
+    st.text("ab<|>", min_size=1, max_size=5),
+    st.text(min_size=1, max_size=3),
+)
+
+
+def special_documents(spellings):
+    """Documents made of special tokens, of parts of these, and of other text."""
+    whole = st.sampled_from(["a", *spellings]).map(str.encode)
+    parts = st.builds(
+        lambda text, start, end: text[start % len(text) :][: 1 + end],
+        whole,
+        st.integers(0, 4),
+        st.integers(0, 4),
+    )
+    other = st.text("ab <|>", max_size=6).map(str.encode)
+    data = lists(evenly(whole, whole, parts, other, st.sampled_from(BROKEN)), 0, 8).map(b"".join)
+    return data.map(as_text)
+
+
+def as_text(data):
+    """The text of bytes that are UTF-8; others stay as they are."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+@st.composite
+def special_cases(draw):
+    spellings = draw(st.lists(SPELLINGS, min_size=1, max_size=5, unique=True))
+    documents = draw(st.lists(special_documents(spellings), min_size=1, max_size=4))
+    ids = st.integers(0, 300) | st.sampled_from([2**31, 2**32 - 2])
+    return SpecialCase(
+        documents=documents,
+        special={spelling.encode(): draw(ids) for spelling in spellings},
+        prepared=draw(st.booleans()),
+        pattern=draw(one_in(3, None, PATTERNS)),
+        alphabet=alphabet_of(
+            b"".join(map(bytes_of, documents)),
+            draw(st.sampled_from(["bytes", "bytes", "gpt2", "own", "absent"])),
+            draw(SEEDS),
+        ),
+        options=Options(draw(st.integers(0, 6)), 1, draw(TIE_BREAKS)),
+    )
+
+
+# Units
+
+UNIT_LETTERS = ["ab", "abc", "aé中🐈", "a\ufffd", "\x00\x7f\x80", "ab\u0301\U0010ffff"]
+UNIT_PATTERNS = st.sampled_from([None, None, "gpt2", "cl100k", r"\S+", "[a]"])
+
+
+@st.composite
+def unit_cases(draw):
+    unit = draw(st.sampled_from(["byte", "character", "word", "word"]))
+    letters = draw(st.sampled_from(UNIT_LETTERS))
+    symbols = sorted({letter.encode() for letter in letters})
+    if unit == "byte":
+        symbols = [bytes([byte]) for byte in sorted(set(b"".join(symbols)))]
+    if unit == "word":
+        symbols += [symbol + b" " for symbol in symbols]
+    Random(draw(SEEDS)).shuffle(symbols)
+    missing = draw(st.integers(0, 1))
+    alphabet = [None, *symbols[missing:]]
+    # Merges of anything with anything, in any order, each with an id of its own.
+    size = len(alphabet)
+    odd = odd_merges(size, draw(st.integers(0, 12)), draw(SEEDS))
+    gap = draw(st.sampled_from([0, 0, 3, 2**20]))
+    numbered = list(enumerate(odd, size))
+    Random(draw(SEEDS)).shuffle(numbered)
+    known = {id for id, symbol in enumerate(alphabet) if symbol} | {id for id, _ in numbered}
+    numbered = [(id, pair) for id, pair in numbered if set(pair) <= known]
+    while len(kept := closed(alphabet, numbered)) < len(numbered):
+        numbered = kept
+    move = [id + gap * (id >= size) for id in range(size + len(odd))]
+    texts_of = texts(letters) | texts(letters + " \n") | DOCUMENTS | SURROGATE_TEXTS
+    return UnitCase(
+        unit=unit,
+        alphabet=alphabet,
+        merges=[(move[left], move[right]) for _, (left, right) in numbered],
+        merge_ids=[move[id] for id, _ in numbered],
+        unknown=draw(st.sampled_from([0, 0, 2**32 - 2] + [None] * (unit == "byte"))),
+        pattern=patterns.WORDS if unit == "word" else draw(UNIT_PATTERNS),
+        texts=draw(lists(texts_of, 1, 4)),
+        ids=draw(st.lists(st.integers(-2, 12) | st.sampled_from([2**32, -(2**70)]), max_size=8)),
+        unknown_bytes=draw(st.sampled_from([None, b"<UNK>", b""])),
+    )
+
+
+def closed(alphabet, numbered):
+    """The merges whose halves are symbols or made by one of them."""
+    known = {id for id, symbol in enumerate(alphabet) if symbol} | {id for id, _ in numbered}
+    return [(id, pair) for id, pair in numbered if set(pair) <= known]
+
+
+# Tokenizers
+
+TOKENIZER_PATTERNS = st.sampled_from([None, "gpt2", "cl100k", "o200k", r"[a-z]+", r"\S"])
+
+
+@st.composite
+def tokenizer_cases(draw):
+    method = draw(st.sampled_from(["byte", "bpe", "bpe", "char", "word", "word"]))
+    spellings = draw(st.lists(SPELLINGS, max_size=3, unique=True))
+    reserved = draw(st.lists(st.sampled_from(["BOS", "EOS", "PAD"]), max_size=3, unique=True))
+    documents = evenly(special_documents(spellings), texts("ab"), texts("ab c"), VALID_TEXTS)
+    layouts = ["base", "end", "first"] if method in ("byte", "bpe") else ["base", "end"]
+    chosen = {
+        "method": method,
+        "special_tokens": spellings,
+        "reserved": reserved,
+        "special_ids": draw(st.sampled_from(layouts)),
+    }
+    if method in ("bpe", "word"):
+        # The word method keeps its alphabet whole, however small the size.
+        base = len(spellings) + len(reserved) + (256 if method == "bpe" else 1)
+        merges = st.integers(0, 12) | st.sampled_from([1, 2, 40] if method == "bpe" else [50, 100])
+        chosen["vocabulary_size"] = base + draw(merges)
+        chosen["minimum_pair_frequency"] = draw(st.sampled_from([None, 1, 1, 2, 3]))
+        chosen["tie_break"] = draw(st.none() | TIE_BREAKS)
+    if method == "bpe":
+        chosen["pattern"] = draw(TOKENIZER_PATTERNS)
+        chosen["base"] = draw(st.sampled_from([None, "gpt2"]))
+    corpus = draw(st.lists(documents, min_size=1, max_size=3))
+    return TokenizerCase(
+        corpus=corpus,
+        options=chosen,
+        texts=corpus[:1] + draw(st.lists(documents | SURROGATE_TEXTS, max_size=2)),
+        allowed=draw(st.sampled_from(["all", "all", (), spellings[:1], set(spellings[1:])])),
+        ids=draw(st.lists(st.integers(-1, 290), max_size=5)),
+        smaller=draw(st.sampled_from([0, 1, 1, 2, 3, 5])),
+        more=draw(lists(documents, 0, 3)),
+        larger=draw(st.integers(-1, 8)),
+    )

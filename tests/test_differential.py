@@ -4,21 +4,24 @@ import sysconfig
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from cases import CallCase, Options, TextCase, TrainingCase
-from differential import CALLS, CORPORA, compare, compare_calls, compare_corpora
+from differential import KINDS, compare, compare_random
 from strategies import BYTES, GPT2_BYTES, noise
 from tokbpe import fast, patterns
 
-@pytest.mark.parametrize("examples", [pytest.param(400, marks=pytest.mark.core), CORPORA])
-def test_random_corpora(examples):
-    compare_corpora(fast, examples)
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_cases(kind):
+    compare_random(kind, fast)
 
 
-@pytest.mark.parametrize("examples", [pytest.param(400, marks=pytest.mark.core), CALLS])
-def test_random_calls(examples):
-    compare_calls(fast, examples)
+@pytest.mark.core
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_random_cases(kind):
+    compare_random(kind, fast, examples=200)
 
 
 # Larger than what hypothesis makes: beyond the sizes to which tables and blocks of memory grow.
@@ -90,3 +93,29 @@ def test_thousands_of_merges():
     for pattern in ["gpt2", None]:
         case = CallCase("encode", (text[:3_000],), "encoding_table", (BYTES, merges, pattern))
         compare(case, fast)
+
+
+# Longer than a slice, after which the compiled engine looks for signals: a million bytes or ids,
+# two million symbols in training.
+
+
+@pytest.mark.parametrize("length", [1_999_997, 1_999_998, 1_999_999])
+def test_training_beyond_a_slice(length):
+    rows = [noise("abcd", 3, length).encode(), noise("abcd", 4, 1_000).encode()]
+    compare(CallCase("train", (rows, [1, 2**33], BYTES, 2)), fast)
+
+
+def test_encoding_beyond_a_slice():
+    text = noise("abc ", 5, 1_050_000)
+    table = BYTES, [(97, 98), (256, 99), (32, 97)], "gpt2"
+    compare(CallCase("encode", (text,), "encoding_table", table), fast)
+    alphabet = [b"a", b"b", b"c", b" "]
+    wrong = text + "x"
+    compare(CallCase("encode", (wrong,), "encoding_table", (alphabet, [(0, 1)], "gpt2")), fast)
+
+
+@pytest.mark.parametrize("form", [list, np.array])
+@pytest.mark.parametrize("last", [0, 1, 2, -1])
+def test_decoding_beyond_a_slice(form, last):
+    ids = form([0, 2] * 500_010 + [last])
+    compare(CallCase("decode", (ids,), "decoding_table", ([b"a", None, b"bc"],)), fast)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tokbpe import Tokenizer, engines
+from tokbpe.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.core
 
@@ -50,8 +51,13 @@ def bpe_of(corpus):
 
 
 def test_errors_is_one_of_two(bpe):
-    for call in (lambda: bpe.encode("a", errors="ignore"), lambda: bpe.decode([97], errors="ignore")):
-        with pytest.raises(ValueError, match="errors must be one of 'strict', 'replace', not 'ignore'"):
+    for call in (
+        lambda: bpe.encode("a", errors="ignore"),
+        lambda: bpe.decode([97], errors="ignore"),
+    ):
+        with pytest.raises(
+            ValueError, match="errors must be one of 'strict', 'replace', not 'ignore'"
+        ):
             call()
 
 
@@ -152,7 +158,9 @@ def test_engine_of_the_environment(monkeypatch):
     assert "'reference'" in repr(Tokenizer("ab"))
     assert "'fast'" in repr(Tokenizer("ab", engine="fast"))
     monkeypatch.setenv("TOKBPE_ENGINE", "slow")
-    with pytest.raises(ValueError, match="TOKBPE_ENGINE must be one of 'fast', 'reference', not 'slow'"):
+    with pytest.raises(
+        ValueError, match="TOKBPE_ENGINE must be one of 'fast', 'reference', not 'slow'"
+    ):
         Tokenizer("ab")
     with pytest.raises(ValueError, match="engine must be one of 'fast', 'reference', not 'c'"):
         Tokenizer("ab", engine="c")
@@ -180,3 +188,113 @@ def test_error_of_progress_comes_out_unchanged(engine):
 
     with pytest.raises(RuntimeError, match="enough"):
         Tokenizer("abab", method="bpe", engine=engine, progress=stop)
+
+
+WRONG_ARGUMENTS = [
+    ("method", None, TypeError),
+    ("method", 5, TypeError),
+    ("method", ["bpe"], TypeError),
+    ("method", "BPE", ValueError),
+    ("vocabulary_size", "300", TypeError),
+    ("vocabulary_size", 300.0, TypeError),
+    ("vocabulary_size", True, TypeError),
+    ("vocabulary_size", [300], TypeError),
+    ("vocabulary_size", np.float64(300), TypeError),
+    ("vocabulary_size", 10**30, ValueError),
+    ("minimum_pair_frequency", "2", TypeError),
+    ("minimum_pair_frequency", 2.0, TypeError),
+    ("minimum_pair_frequency", False, TypeError),
+    ("minimum_pair_frequency", -1, ValueError),
+    ("minimum_pair_frequency", 2**63, ValueError),
+    ("pattern", 5, TypeError),
+    ("pattern", b"gpt2", TypeError),
+    ("pattern", ["gpt2"], TypeError),
+    ("pattern", "(", ValueError),
+    ("pattern", "a*", ValueError),
+    ("pattern", "", ValueError),
+    ("tie_break", 5, TypeError),
+    ("tie_break", ["first"], TypeError),
+    ("tie_break", "First", ValueError),
+    ("base", 5, TypeError),
+    ("base", b"gpt2", TypeError),
+    ("base", "characters", ValueError),
+    ("engine", 5, TypeError),
+    ("engine", "Fast", ValueError),
+    ("progress", "yes", TypeError),
+    ("progress", 1, TypeError),
+    ("progress", None, TypeError),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "error"), WRONG_ARGUMENTS, ids=repr)
+@pytest.mark.parametrize(
+    "call", [Tokenizer, Tokenizer.train_steps], ids=["Tokenizer", "train_steps"]
+)
+def test_arguments_of_the_wrong_kind(call, option, value, error):
+    with pytest.raises(error, match=option):
+        call("abab", **{"method": "bpe", option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [case[:2] for case in WRONG_ARGUMENTS if case[0] != "method" and case[1] != "characters"],
+    ids=repr,
+)
+def test_arguments_of_the_wrong_kind_for_words(option, value):
+    with pytest.raises((TypeError, ValueError), match=option):
+        Tokenizer("abab", method="word", **{option: value})
+
+
+@pytest.mark.parametrize(
+    "call", [Tokenizer.from_bytes, Tokenizer.from_state, Tokenizer.from_vocabulary]
+)
+def test_engine_of_the_other_constructors(call):
+    known = Tokenizer("ab")
+    argument = {"from_state": [known.state()], "from_vocabulary": [known._vocabulary]}
+    arguments = argument.get(call.__name__, [])
+    assert "'reference'" in repr(call(*arguments, engine="reference"))
+    with pytest.raises(ValueError, match="engine must be one of 'fast', 'reference', not 'c'"):
+        call(*arguments, engine="c")
+    with pytest.raises(TypeError, match="engine must be one of"):
+        call(*arguments, engine=5)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"ab", bytearray(b"ab"), ["ab"], np.str_], ids=repr)
+def test_what_encode_does_not_take(bpe, text):
+    with pytest.raises(TypeError, match="encode takes str, not"):
+        bpe.encode(text)
+
+
+@pytest.mark.parametrize("data", [None, 5, "ab", ["ab"], [97], np.array([97], np.uint8)], ids=repr)
+def test_what_encode_bytes_does_not_take(bpe, data):
+    with pytest.raises(TypeError, match="encode_bytes takes bytes, not"):
+        bpe.encode_bytes(data)
+
+
+class Text(str):
+    pass
+
+
+def test_text_of_a_type_of_its_own(bpe):
+    assert bpe.encode(Text("low")) == bpe.encode("low")
+    assert bpe.encode(np.str_("low")) == bpe.encode("low")
+
+
+@pytest.mark.parametrize("errors", [None, 5, b"strict", ["strict"]], ids=repr)
+def test_errors_of_the_wrong_type(bpe, errors):
+    for call, argument in ((bpe.encode, "a"), (bpe.decode, [97])):
+        with pytest.raises(TypeError, match="errors must be one of"):
+            call(argument, errors=errors)
+
+
+def test_vocabulary_too_large_for_a_tuple():
+    known = Vocabulary("bpe", (b"a",), reserved={"FAR": 2**24})
+    with pytest.raises(ValueError, match=r"16777217 ids is too large .* use \.items\(\)"):
+        Tokenizer.from_vocabulary(known).vocabulary  # noqa: B018
+    assert list(Tokenizer.from_vocabulary(known).items()) == [(0, b"a"), (2**24, b"")]
+
+
+def test_size_that_was_asked_for(bpe):
+    assert bpe.target_vocab_size == bpe.vocab_size == 260
+    assert Tokenizer("abab", method="bpe").target_vocab_size is None
+    assert Tokenizer("ab").target_vocab_size is None

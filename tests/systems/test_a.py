@@ -1,9 +1,11 @@
 """System A: the facade, one Tokenizer over interchangeable methods."""
 
+import json
+
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer
+from tokbpe import Tokenizer, methods
 
 pytestmark = pytest.mark.core
 
@@ -86,13 +88,17 @@ def test_vocabulary_bytes_is_for_the_byte_method():
 
 
 def test_unknown_method_lists_the_names():
-    with pytest.raises(ValueError, match="method must be one of 'byte', 'bpe', 'char', 'word', not 'wordpiece'"):
+    with pytest.raises(
+        ValueError, match="method must be one of 'byte', 'bpe', 'char', 'word', not 'wordpiece'"
+    ):
         Tokenizer("abab", method="wordpiece")
 
 
 @pytest.mark.parametrize("size", [0, 255, 2**32, -1])
 def test_vocabulary_size_out_of_bounds(size):
-    with pytest.raises(ValueError, match=f"vocabulary_size must be from 256 to 4294967295, not {size}"):
+    with pytest.raises(
+        ValueError, match=f"vocabulary_size must be from 256 to 4294967295, not {size}"
+    ):
         Tokenizer("abab", method="bpe", vocabulary_size=size)
 
 
@@ -141,3 +147,48 @@ def test_exhausted_corpus_warns_once_when_a_size_was_named():
     assert warned[0].filename == __file__
     assert tokenizer.vocab_size == 257
     Tokenizer("abab", method="bpe")  # no size named, no warning: warnings are errors here
+
+
+def test_least_size_counts_special_tokens_and_reserved_ids():
+    def make(size):
+        return Tokenizer(
+            "abab",
+            method="bpe",
+            vocabulary_size=size,
+            special_tokens=["<|e|>", "<|f|>"],
+            reserved=["PAD"],
+        )
+
+    with pytest.raises(ValueError, match="vocabulary_size must be from 259 to 4294967295, not 258"):
+        make(258)
+    assert make(259).vocab_size == 259
+    assert len(make(259).merges) == 0
+    assert make(260).vocabulary[256:] == (b"<|e|>", b"<|f|>", b"", b"ab")
+
+
+@pytest.mark.parametrize("method", ["byte", "bpe", "char", "word"])
+def test_lifecycle(method):
+    with Tokenizer("abab", method=method) as tokenizer:
+        assert tokenizer.decode(tokenizer.encode("ab")) == "ab"
+    with pytest.raises(ValueError, match="this tokenizer is closed"):
+        tokenizer.encode("ab")
+    tokenizer.close()
+
+
+@pytest.mark.parametrize("method", ["byte", "bpe", "char", "word"])
+def test_state(method):
+    tokenizer = Tokenizer("abab ba", method=method)
+    state = json.loads(json.dumps(tokenizer.state()))
+    assert Tokenizer.from_state(state).encode("ba ab") == tokenizer.encode("ba ab")
+    state["vocabulary"]["alphabet"][-1] = "63"
+    with pytest.raises(ValueError, match="the state is damaged"):
+        Tokenizer.from_state(state)
+
+
+def test_numbers_of_the_methods():
+    assert {name: method.number for name, method in list(methods.METHODS.items())[:4]} == {
+        "byte": 0,
+        "bpe": 1,
+        "char": 2,
+        "word": 3,
+    }

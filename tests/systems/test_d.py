@@ -1,12 +1,16 @@
 """System D: patterns, printable bytes and training inside pre-tokens."""
 
+import json
+
 import pytest
 
 from tokbpe import Tokenizer, patterns
 
 pytestmark = pytest.mark.core
 
-NAMES = ["gpt2", "r50k", "p50k", "cl100k", "gpt4", "llama3", "qwen2", "qwen3", "o200k", "deepseek_v3"]
+NAMES = [
+    "gpt2", "r50k", "p50k", "cl100k", "gpt4", "llama3", "qwen2", "qwen3", "o200k", "deepseek_v3"
+]  # fmt: skip
 
 
 @pytest.fixture(params=["reference", "fast"], autouse=True)
@@ -75,7 +79,9 @@ def test_pattern_of_the_users_own():
 def test_unknown_names_list_what_exists():
     with pytest.raises(ValueError, match="pattern 'gpt5' is none of 'gpt2', 'cl100k'"):
         Tokenizer("abab", method="bpe", pattern="gpt5")
-    with pytest.raises(ValueError, match="tie_break must be one of 'smallest', 'first', 'greatest'"):
+    with pytest.raises(
+        ValueError, match="tie_break must be one of 'smallest', 'first', 'greatest'"
+    ):
         Tokenizer("abab", method="bpe", tie_break="last")
     with pytest.raises(ValueError, match="base must be one of 'bytes', 'gpt2', not 'gpt3'"):
         Tokenizer("abab", method="bpe", base="gpt3")
@@ -90,3 +96,29 @@ def test_truncated_sequence_never_raises_when_replacing():
         with pytest.raises(UnicodeDecodeError):
             tokenizer.decode(ids[:size])
         assert tokenizer.decode_bytes(ids[:size]) == bytes(ids[:size])
+
+
+def test_json_of_the_worked_example(tmp_path):
+    tokenizer = Tokenizer(
+        "hola hola", method="bpe", vocabulary_size=259, pattern="gpt2", tie_break="first"
+    )
+    assert tokenizer.vocabulary[256:] == (b"ho", b"hol", b"hola")
+    tokenizer.to_json(tmp_path / "hola.json")
+    written = json.loads((tmp_path / "hola.json").read_text("utf-8"))
+    assert written["merges"] == [["h", "o"], ["ho", "l"], ["hol", "a"]]
+    assert written["vocab"]["hola"] == 258
+    assert written["vocab"]["\u0120"] == 32
+    again = Tokenizer.from_json(tmp_path / "hola.json", pattern="gpt2")
+    assert again.encode("hola 🐈") == tokenizer.encode("hola 🐈") == [258, 32, 240, 159, 144, 136]
+
+
+def test_json_whose_merges_and_vocab_disagree(tmp_path):
+    pieces = [*(patterns.to_printable(bytes([byte])) for byte in range(256)), "ho", "ol", "hola"]
+    content = {
+        "vocab": {piece: id for id, piece in enumerate(pieces)},
+        "merges": [["h", "o"], ["o", "l"], ["ho", "la"]],
+    }
+    (tmp_path / "hola.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(ValueError, match="merge 2|merges.2") as raised:
+        Tokenizer.from_json(tmp_path / "hola.json")
+    assert "'la'" in str(raised.value)
