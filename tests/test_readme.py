@@ -11,7 +11,8 @@ EXAMPLES = re.findall(r"^```pycon\n(.*?)^```$", README, re.DOTALL | re.MULTILINE
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_gives_what_it_shows(example):
+def test_an_example_gives_what_it_shows(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples write files
     test = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
     result = doctest.DocTestRunner().run(test)
     assert result.attempted > 0
