@@ -222,6 +222,19 @@ def test_truncated_is_training_to_that_size(training, merges, less, sort):
         assert cut.encode(text, allowed_special="all") == small.encode(text, allowed_special="all")
 
 
+def test_truncated_is_the_smaller_training_in_every_respect():
+    small = Tokenizer("abab abab", method="bpe", vocabulary_size=257)
+    cut = Tokenizer("abab abab", method="bpe", vocabulary_size=258).truncated(257)
+    assert cut.fingerprint() == small.fingerprint()
+    assert cut.target_vocab_size == 257
+
+
+def test_words_keep_their_alphabet_when_truncated():
+    cut = Tokenizer(["ab", "ab"], method="word", vocabulary_size=6).truncated(2)
+    assert cut == Tokenizer(["ab", "ab"], method="word", vocabulary_size=2)
+    assert (cut.vocab_size, cut.target_vocab_size) == (5, 2)
+
+
 def test_truncated_twice_is_truncated_once():
     tokenizer = Tokenizer("low lower lowest " * 3, method="bpe", vocabulary_size=262)
     assert tokenizer.truncated(260).truncated(258) == tokenizer.truncated(258)

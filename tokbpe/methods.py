@@ -428,10 +428,20 @@ def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
         )
     base = taken_out(vocabulary)
     others = len(vocabulary.special_tokens) + len(vocabulary.reserved)
-    least = len(base.alphabet) + others
-    arguments.whole_number(size, "vocabulary_size", least, len(vocabulary))
-    count = size - least
-    shorter = replace(base, merges=base.merges[:count], merge_counts=base.merge_counts[:count])
+    fixed = len(base.alphabet) + others
+    # The alphabet of words is kept whole, whatever the size.
+    least = others + 1 if vocabulary.unit == "word" else fixed
+    size = arguments.whole_number(size, "vocabulary_size", least, len(vocabulary))
+    count = max(size - fixed, 0)
+    shorter = replace(
+        base,
+        merges=base.merges[:count],
+        merge_counts=base.merge_counts[:count],
+        provenance=(
+            *base.provenance[:-1],
+            *({**record, "vocabulary_size": size} for record in base.provenance[-1:]),
+        ),
+    )
     return lay_out(
         shorter,
         list(vocabulary.special_tokens),
@@ -534,12 +544,11 @@ def compared_pieces(vocabulary: Vocabulary) -> list[bytes | None]:
 
 def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
     """What `encoding_table` of an engine is called with."""
-    merges = vocabulary.merge_list()
     return (
         vocabulary.symbols(),
-        [pair for pair, _ in merges],
+        vocabulary.merges.tolist(),
         vocabulary.pattern,
-        [id for _, id in merges],
+        vocabulary.ids_of_merges.tolist(),
         vocabulary.unit,
         vocabulary.unknown,
     )

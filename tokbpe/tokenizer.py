@@ -102,8 +102,11 @@ class Tokenizer:
             raise TypeError(
                 f"a tokenizer needs a Vocabulary, not {arguments.type_name(vocabulary)}"
             )
-        if vocabulary.whole_piece_lookup:
-            raise ValueError("whole_piece_lookup=True is not encoded by the engines")
+        if vocabulary.whole_piece_lookup or vocabulary.merge_rule != "merge_list":
+            raise ValueError(
+                "the engines encode merge_rule='merge_list' without whole_piece_lookup, not "
+                f"{vocabulary.merge_rule!r} with whole_piece_lookup={vocabulary.whole_piece_lookup}"
+            )
         methods.get(vocabulary.method)  # one that is not registered may encode in its own way
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments, patterns, unicode
-from tokbpe.arguments import Pair
 from tokbpe.patterns import Pattern
 from tokbpe.symbols import UNITS
 
@@ -137,21 +136,6 @@ class Vocabulary:
         """The alphabet without what is a special token, which plain text never yields."""
         special = set(self.special_tokens.values())
         return [None if id in special else symbol for id, symbol in enumerate(self.alphabet)]
-
-    def merge_list(self) -> list[tuple[Pair, int]]:
-        """All pairs that merge, the first to be merged first, each with the id that it makes."""
-        if self.merge_rule == "merge_list":
-            return [
-                ((left, right), id)
-                for (left, right), id in zip(self.merges.tolist(), self.ids_of_merges.tolist())
-            ]
-        ids = {piece: id for id, piece in enumerate(self.symbols()) if piece is not None}
-        return [
-            ((ids[piece[:cut]], ids[piece[cut:]]), id)
-            for piece, id in ids.items()
-            for cut in range(1, len(piece))
-            if piece[:cut] in ids and piece[cut:] in ids
-        ]
 
     def validate(self) -> None:
         """ValueError, naming what is wrong and where, unless all parts fit together."""

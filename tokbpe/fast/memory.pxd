@@ -11,7 +11,9 @@ cdef inline void *resized(void *memory, size_t count, size_t size) noexcept nogi
     return realloc(memory, count * size if count else size)
 
 
-cdef inline int reserve(void **memory, size_t *capacity, size_t needed, size_t size) except -1 nogil:
+cdef inline int reserve(
+    void **memory, size_t *capacity, size_t needed, size_t size
+) except -1 nogil:
     """Make room for `needed` items of `size` bytes, growing by half at least."""
     cdef size_t wanted
     cdef void *grown
