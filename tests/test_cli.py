@@ -161,10 +161,10 @@ def test_output_that_cannot_be_written_is_a_failure():
     assert done.stderr.startswith(b"tokbpe: error: ") and done.stderr.count(b"\n") == 1
 
 
-def test_a_closed_output_is_no_failure(small_demo, monkeypatch, capsys):
+def test_a_closed_output_is_a_failure(small_demo, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", None)
-    assert cli.main(["demo"]) == 0
-    assert capsys.readouterr().err == ""
+    assert cli.main(["demo"]) == 1
+    assert "standard output is closed" in capsys.readouterr().err
 
 
 @posix
@@ -310,7 +310,9 @@ def test_train_on_standard_input(run, monkeypatch):
 
 
 def test_train_to_json(run):
-    assert run("train", "text", "-o", "new.json", "--pattern", "gpt2") == (0, b"", "")
+    code, output, error = run("train", "text", "-o", "new.json", "--pattern", "gpt2")
+    assert (code, output) == (0, b"")
+    assert error == "tokbpe: warning: the file holds no pattern: use it with --pattern gpt2\n"
     expected = Tokenizer(TEXT, method="bpe", pattern="gpt2")
     assert Tokenizer.from_json("new.json", pattern="gpt2") == expected
     assert run("encode", "new.json", "text", "--pattern", "gpt2")[:2] == (
@@ -338,7 +340,7 @@ def test_train_never_replaces_a_file_and_says_so_before_the_work(run, monkeypatc
 def test_train_into_a_folder_that_is_not_there(run, monkeypatch):
     monkeypatch.setattr(cli, "Tokenizer", None)
     code, _, error = run("train", "text", "-o", "absent/new")
-    assert (code, error) == (1, "tokbpe: error: absent: this is no folder\n")
+    assert (code, error) == (1, "tokbpe: error: absent: there is no such folder\n")
 
 
 # encode
@@ -639,7 +641,7 @@ def test_a_reserved_id_that_is_not_there(run):
         ("encode text text", "text: this is no tokenizer"),
         ("encode saved text absent -o new", "absent: No such file or directory"),
         ("encode saved text -o text", "text: this path exists"),
-        ("encode saved text -o absent/new", "absent: this is no folder"),
+        ("encode saved text -o absent/new", "absent: there is no such folder"),
         ("encode absent.json text", "absent.json: No such file or directory"),
         ("decode saved absent -o new", "absent: No such file or directory"),
         ("decode saved text -o text", "text: this path exists"),
@@ -665,9 +667,11 @@ def test_a_closed_standard_input_is_a_failure(run, monkeypatch):
     assert error.startswith("tokbpe: error: standard input: ")
 
 
-def test_closed_outputs_are_no_failure(run, monkeypatch):
+def test_closed_outputs(run, monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    assert run("encode", "saved", "text") == (0, b"", "")
+    assert run("train", "text", "-o", "new") == (0, b"", "")  # it has nothing to say
+    code, _, error = run("encode", "saved", "text")
+    assert (code, "standard output is closed" in error) == (1, True)
     monkeypatch.setattr(sys, "stderr", None)
     assert run("encode", "saved", "absent") == (1, b"", "")
 

@@ -53,10 +53,27 @@ def long_decoding():
     fast.decode((id for _ in range(1000) for id in ids), table)
 
 
+def long_search_for_special_tokens():
+    # Each of these letters begins a spelling, which never ends well.
+    fast.cut_special(b"a" * 10_000_000, {b"a" * 5000 + b"b": 1})
+
+
+def many_special_tokens():
+    fast.encode("<e>" * 60_000_000, fast.encoding_table(BYTES, []), {b"<e>": 1})
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no alarms")
 @pytest.mark.parametrize(
     "work",
-    [long_training, long_counting, long_encoding, long_encoding_of_pieces, long_decoding],
+    [
+        long_training,
+        long_counting,
+        long_encoding,
+        long_encoding_of_pieces,
+        long_decoding,
+        long_search_for_special_tokens,
+        many_special_tokens,
+    ],
 )
 def test_work_is_interrupted(work):
     answered = []

@@ -3,6 +3,7 @@
 import re
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,15 +157,16 @@ def test_pattern_sees_the_parts_as_texts_of_their_own(engine_name):
 
 
 @pytest.mark.parametrize("pattern", [None, "gpt2"])
-@pytest.mark.parametrize("method", ["bpe", "word"])
-def test_fifty_copies_alone_hold_nothing_to_learn(engine_name, method, pattern):
-    if method == "word":
-        pattern = None
-    options = {"method": method, "special_tokens": ["<|e|>"], "pattern": pattern}
-    with pytest.raises(ValueError, match="the corpus holds no bytes"):
-        Tokenizer("<|e|>" * 50, **options)
-    tokenizer = Tokenizer(["<|e|>" * 50, "x"], **options)
-    assert len(tokenizer.merges) == 0
+def test_fifty_copies_alone_give_no_merge(engine_name, pattern):
+    for corpus in ("<|e|>" * 50, ["<|e|>" * 50, "x"]):
+        tokenizer = Tokenizer(corpus, method="bpe", special_tokens=["<|e|>"], pattern=pattern)
+        assert (len(tokenizer.merges), tokenizer.vocab_size) == (0, 257)
+
+
+@pytest.mark.parametrize("method", ["byte", "char", "word"])
+def test_fifty_copies_alone_give_no_alphabet(engine_name, method):
+    with pytest.raises(ValueError, match="to learn from, special tokens apart"):
+        Tokenizer("<|e|>" * 50, method=method, special_tokens=["<|e|>"])
 
 
 @pytest.mark.parametrize("corpus", ["a<|e|>b" * 9, ["a<|e|>b"] * 9, "<|e|>".join("ab" * 9)])
@@ -372,3 +374,32 @@ def test_many_places_that_almost_match(engine, size):
     text = b"a" * size
     assert engine.cut_special(text, {spelling: 1}) == [(text, None)]
     assert engine.cut_special(text + b"b", {spelling: 1}) == [(text[50:], None), (spelling, 1)]
+
+
+# Odd spellings
+
+
+def test_spellings_of_a_subclass_of_bytes(engine):
+    special = {np.bytes_(b"<e>"): 7}
+    assert engine.cut_special(b"a<e>", special) == [(b"a", None), (b"<e>", 7)]
+    assert engine.count_pieces(["a<e>a"], None, special) == {b"a": 2}
+
+
+@pytest.mark.parametrize("special", [[], iter([(b"<e>", 1)]), "<e>"], ids=type)
+def test_spellings_are_a_mapping(engine, special):
+    with pytest.raises(TypeError, match="special tokens must be a mapping"):
+        engine.cut_special(b"a<e>", special)
+
+
+@pytest.mark.parametrize("document", ["a<e>", bytearray(b"a<e>"), memoryview(b"a<e>")], ids=type)
+def test_documents_of_any_kind(engine, document):
+    assert engine.cut_special(document, {b"<e>": 7}) == [(b"a", None), (b"<e>", 7)]
+    assert engine.cut_special(document, None) == [(b"a<e>", None)]
+
+
+def test_a_space_that_belongs_to_a_special_word(engine_name):
+    tokenizer = Tokenizer("a b", method="word", special_tokens=[" ", "<e> "])
+    ids = tokenizer.special_tokens
+    assert tokenizer.decode([ids[" "]]) == " "
+    assert tokenizer.decode([ids["<e> "], ids["<e> "]]) == "<e> <e> "
+    assert tokenizer.decode(tokenizer.encode("a b")) == "a b"

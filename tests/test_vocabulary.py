@@ -279,3 +279,47 @@ def test_equal_fingerprints_encode_alike(spellings, data):
         assert one.encode_bytes(bytes_of(document), allowed_special=allowed) == other.encode_bytes(
             bytes_of(document), allowed_special=allowed
         )
+
+
+# Nobody can change it
+
+
+def test_what_it_was_made_of_stays_apart():
+    special = {"x": 300}
+    merges = np.array([[97, 98]], np.uint32)
+    vocabulary = Vocabulary(
+        "bpe", tuple(map(bytes, zip(range(256)))), merges, special_tokens=special
+    )
+    special["y"] = 0
+    merges[0, 0] = 99
+    assert dict(vocabulary.special_tokens) == {"x": 300}
+    assert vocabulary.merges.tolist() == [[97, 98]]
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        vocabulary.merges.setflags(write=True)
+    with pytest.raises(TypeError):
+        vocabulary.special_tokens["y"] = 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"merges": np.array([[0, 1]], np.uint32)}, ValueError, "merge 0 joins what is made by it"),
+        ({"merges": [[0, 0]]}, TypeError, "merges must be an array of uint32"),
+        ({"alphabet": (b"a", b"a")}, ValueError, "the alphabet holds b'a' twice"),
+        ({"pattern": "gpt2"}, TypeError, "pattern must be a Pattern, not str"),
+    ],
+    ids=["itself", "a list", "twice", "a name"],
+)
+def test_parts_that_cannot_stand_together(options, error, message):
+    with pytest.raises(error, match=message):
+        Vocabulary(**{"method": "bpe", "alphabet": (b"a",), **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"unit": "character"}, {"alphabet": (b"ab",)}, {"merge_rule": "rank_by_piece"}],
+    ids=["no unknown id", "two bytes", "another rule"],
+)
+def test_what_could_not_be_encoded_is_no_tokenizer(options):
+    with pytest.raises(ValueError):
+        Tokenizer.from_vocabulary(Vocabulary(**{"method": "bpe", "alphabet": (b"a",), **options}))

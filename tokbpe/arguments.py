@@ -45,7 +45,11 @@ def names(values: object, name: str) -> tuple[str, ...]:
             raise TypeError(f"{name}[{index}] must be str, not {type_name(value)}")
         if not value:
             raise ValueError(f"{name}[{index}] is empty")
-        value.encode("utf-8")
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            error.reason += f" ({name}[{index}])"
+            raise
         if value in values[:index]:
             raise ValueError(f"{name} holds {value!r} twice")
     return tuple(values)
@@ -234,12 +238,16 @@ def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> ValueErro
 
 def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:
     """Spelling -> id of special tokens."""
-    spellings = dict(special)
-    for spelling, id in spellings.items():
+    if not isinstance(special, Mapping):
+        raise TypeError(
+            f"special tokens must be a mapping from spelling to id, not {type_name(special)}"
+        )
+    spellings: dict[bytes, int] = {}
+    for spelling, id in special.items():
         if not isinstance(spelling, bytes) or not spelling:
             raise ValueError(f"a special token is spelled by at least one byte, not {spelling!r}")
         name = f"the id of special token {spelling!r}"
-        spellings[spelling] = whole_number(id, name, 0, LARGEST_VOCABULARY - 1)
+        spellings[bytes(spelling)] = whole_number(id, name, 0, LARGEST_VOCABULARY - 1)
     return spellings
 
 

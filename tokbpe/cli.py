@@ -30,6 +30,7 @@ NOBODY_READS = 141  # as a shell reports SIGPIPE
 
 ARRAY_START = b"\x93NUMPY"
 LONGEST_ID = 10  # digits
+LONGEST_SHOWN = 40  # bytes of what is no id
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,6 +106,8 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         raise
     seconds = time.perf_counter() - start
     (tokenizer.to_json if as_json else tokenizer.save)(arguments.output)
+    if as_json and arguments.pattern:
+        tell(f"warning: the file holds no pattern: use it with --pattern {arguments.pattern}")
     if on_terminal(sys.stderr):
         tell(
             f"{tokenizer.vocab_size:,} ids, {len(tokenizer.merges):,} merges from "
@@ -191,7 +194,7 @@ def ids_of_line(line: bytes, number: int) -> list[int]:
     words = line.split()
     for word in words:
         if not word.isdigit() or len(word) > LONGEST_ID:
-            raise ValueError(f"line {number}: {demo.printable(word)!r} is no id")
+            raise ValueError(f"line {number}: {demo.printable(word[:LONGEST_SHOWN])!r} is no id")
     return [int(word) for word in words]
 
 
@@ -374,7 +377,7 @@ def check_new(output: str) -> None:
         )
     folder = Path(output).parent
     if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", str(folder))
+        raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", str(folder))
 
 
 # What is said
@@ -411,6 +414,8 @@ def tell(text: str) -> None:
 def say(output: str | bytes) -> None:
     """Write to standard output at once."""
     if sys.stdout is None:
+        if output:
+            raise OSError(errno.EBADF, "standard output is closed")
         return
     try:
         if isinstance(output, str):

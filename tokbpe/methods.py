@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from tokbpe import arguments, engines, patterns
+from tokbpe import arguments, engines, patterns, tables
 from tokbpe.arguments import Buffer, Documents
 from tokbpe.corpus import Record
 from tokbpe.engines import Engine
@@ -132,7 +132,7 @@ def learn(training: Training, options: Options) -> Vocabulary:
     )
     vocabulary = finished(vocabulary, options, training.record)
     if options.vocabulary_size is not None:
-        warn_if_smaller(vocabulary, options.vocabulary_size, training.minimum_pair_frequency, 5)
+        warn_if_smaller(vocabulary, options.vocabulary_size, training.minimum_pair_frequency, 6)
     return vocabulary
 
 
@@ -143,7 +143,7 @@ def warn_if_smaller(
     if len(vocabulary) < size:
         warnings.warn(
             f"the corpus gave {len(vocabulary)} of the {size} ids wanted: no other pair occurs "
-            f"at least {minimum_pair_frequency} times",
+            f"{minimum_pair_frequency} times or more",
             stacklevel=stacklevel,
         )
 
@@ -205,7 +205,7 @@ class ByteMethod:
                 if special_id is None:
                     seen.update(part)
         if not seen:
-            raise no_bytes()
+            raise nothing_to_learn("bytes")
         base = Vocabulary(self.name, tuple(bytes([byte]) for byte in sorted(seen)))
         return finished(base, options, record)
 
@@ -227,6 +227,8 @@ class BpeMethod:
         order = BYTE_ORDERS[arguments.choice(given(options.base, "bytes"), "base", BYTE_ORDERS)]
         pattern = patterns.for_unit(options.pattern, "byte")
         counts, record = counted(corpus, pattern, options)
+        if not record.bytes:
+            raise nothing_to_learn("bytes")
         alphabet = tuple(bytes([byte]) for byte in order)
         ids_of_bytes = bytes(order.index(byte) for byte in range(256))
         return Training(
@@ -250,6 +252,8 @@ class CharMethod:
         refuse_merging(self.name, options)
         refuse_other_layout(self.name, options)
         counts, record = counted(corpus, None, options, text=True)
+        if not counts:
+            raise nothing_to_learn("characters")
         seen = {symbol for piece in counts for symbol in symbols(piece, "character")}
         alphabet = (None, *sorted(seen))
         base = Vocabulary(self.name, alphabet, unit="character", unknown=0)
@@ -272,6 +276,8 @@ class WordMethod:
         tie_break = given(options.tie_break, "first")
         arguments.choice(tie_break, "tie_break", arguments.TIE_BREAKS)
         counts, record = counted(corpus, WORDS, options, text=True)
+        if not counts:
+            raise nothing_to_learn("words")
         rows = [symbols(word, "word") for word in counts]
         seen = {symbol.removesuffix(MARKER) for row in rows for symbol in row}
         alphabet = (None, *sorted({*seen, *(symbol + MARKER for symbol in seen)}))
@@ -303,8 +309,6 @@ def counted(
     counts = engines.get(options.engine).count_pieces(
         only_text(documents) if text else documents, pattern, options.special_spellings()
     )
-    if not counts:
-        raise no_bytes()
     return counts, record
 
 
@@ -353,8 +357,8 @@ MERGING_DEFAULTS = {
 }
 
 
-def no_bytes() -> ValueError:
-    return ValueError("the corpus holds no bytes: there is nothing to learn from")
+def nothing_to_learn(what: str) -> ValueError:
+    return ValueError(f"the corpus holds no {what} to learn from, special tokens apart")
 
 
 def given(value: Any, default: Any) -> Any:
@@ -362,6 +366,28 @@ def given(value: Any, default: Any) -> Any:
 
 
 # The registry
+
+
+def train(name: str, corpus: Documents, options: Options) -> Vocabulary:
+    """What a method makes of a corpus, with the special tokens and reserved ids of the options."""
+    vocabulary = get(name).train(corpus, options)
+    if not isinstance(vocabulary, Vocabulary):
+        raise TypeError(
+            f"method {name!r} must return a Vocabulary, not {arguments.type_name(vocabulary)}"
+        )
+    missing = {*options.special_tokens} - {*vocabulary.special_tokens}
+    missing |= {*options.reserved} - {*vocabulary.reserved}
+    if not missing:
+        return vocabulary
+    if vocabulary.special_tokens or vocabulary.reserved or vocabulary.merge_ids is not None:
+        raise ValueError(f"method {name!r} has made no ids for {sorted(missing)}")
+    return lay_out(
+        vocabulary,
+        options.special_tokens,
+        options.reserved,
+        given(options.special_ids, "base"),
+    )
+
 
 METHODS: dict[str, Method] = {}
 
@@ -394,6 +420,20 @@ for method in (ByteMethod(), BpeMethod(), CharMethod(), WordMethod()):
 
 
 # Encoding
+
+
+def check_symbols(vocabulary: Vocabulary) -> None:
+    """ValueError for a vocabulary that could not be encoded: of a method that is not registered,
+    or with symbols that pieces do not fall into, unless the method has an encoder of its own."""
+    if not hasattr(get(vocabulary.method), "encoder"):
+        tables.encoding_table(
+            vocabulary.symbols(),
+            (),
+            vocabulary.pattern,
+            (),
+            vocabulary.unit,
+            vocabulary.unknown,
+        )
 
 
 def encoder(vocabulary: Vocabulary, engine: Engine) -> Encode:
@@ -454,8 +494,8 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     """With more merges, learned on a corpus as this vocabulary encodes it. All ids stay."""
     if not vocabulary.trained or vocabulary.tie_break is None or not vocabulary.provenance:
         raise ValueError(
-            f"a vocabulary of the {vocabulary.method} method that has no merges, or was "
-            "imported, cannot be extended"
+            f"this vocabulary of the {vocabulary.method} method was not trained here by a method "
+            "that merges: it cannot be extended"
         )
     size = arguments.whole_number(
         options.vocabulary_size,
@@ -466,7 +506,7 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     last = vocabulary.provenance[-1]
     frequency = arguments.pair_frequency(
         given(
-            given(options.minimum_pair_frequency, last["minimum_pair_frequency"]),
+            given(options.minimum_pair_frequency, last.get("minimum_pair_frequency")),
             1 if vocabulary.unit == "word" else 2,
         )
     )
@@ -477,8 +517,8 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     if vocabulary.unit != "byte":
         documents = only_text(documents)
     counts = engine.count_pieces(documents, vocabulary.pattern, special)
-    if not counts:
-        raise no_bytes()
+    if not record.bytes:
+        raise nothing_to_learn("bytes")
     table = engine.encoding_table(*table_parts(replace(vocabulary, pattern=piecewise(vocabulary))))
     rows: list[list[int]] = []
     weights: list[int] = []

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from tokbpe import arguments
+from tokbpe.arguments import Document
 
 
 def special_table(special: Mapping[bytes, int]) -> dict[bytes, int]:
@@ -11,14 +12,17 @@ def special_table(special: Mapping[bytes, int]) -> dict[bytes, int]:
     return arguments.special_spellings(special)
 
 
-def cut_special(data: bytes, special: Mapping[bytes, int] | None) -> list[tuple[bytes, int | None]]:
+def cut_special(
+    document: Document, special: Mapping[bytes, int] | None
+) -> list[tuple[bytes, int | None]]:
     """Cut out special tokens: the longest at the leftmost place. Other parts have no id.
 
     (b"a<e>", {b"<e>": 7}) -> [(b"a", None), (b"<e>", 7)]
     """
+    data = arguments.document_bytes(document)
+    special = {} if special is None else arguments.special_spellings(special)
     if not special:
         return [(data, None)]
-    special = arguments.special_spellings(special)
     longest_first = sorted(special, key=len, reverse=True)
     regex = re.compile(b"(" + b"|".join(map(re.escape, longest_first)) + b")")
     return [
@@ -41,7 +45,10 @@ def chat_layout(
         raise TypeError(f"turns must be pairs of texts, not {arguments.type_name(turns)}")
     for index, turn in enumerate(turns):
         role, text = arguments.chat_turn(turn, index)
-        ids.append(reserved_id(role.upper()))
+        try:
+            ids.append(reserved_id(role.upper()))
+        except ValueError as error:
+            raise ValueError(f"turn {index} has the role {role!r}: {error}") from None
         mask.append(False)
         spoken = [*encode(text), reserved_id("EOS")]
         ids += spoken

@@ -95,7 +95,7 @@ class Tokenizer:
             engine=engine,
             progress=progress,
         )
-        self._open(methods.get(method).train(corpus, options), engine)
+        self._open(methods.train(method, corpus, options), engine)
 
     def _open(self, vocabulary: Vocabulary, engine: str | None) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -107,7 +107,7 @@ class Tokenizer:
                 "the engines encode merge_rule='merge_list' without whole_piece_lookup, not "
                 f"{vocabulary.merge_rule!r} with whole_piece_lookup={vocabulary.whole_piece_lookup}"
             )
-        methods.get(vocabulary.method)  # one that is not registered may encode in its own way
+        methods.check_symbols(vocabulary)
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
         self._known: Vocabulary | None = vocabulary
@@ -165,7 +165,15 @@ class Tokenizer:
     def close(self) -> None:
         """End the use of this tokenizer: later calls are a ValueError; those running finish."""
         self._known = None
-        for name in ("_encoder", "_shown", "_skipped", "_raw", "vocabulary"):
+        for name in (
+            "_encoder",
+            "_all_special",
+            "_last_special",
+            "_shown",
+            "_skipped",
+            "_raw",
+            "vocabulary",
+        ):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> "Tokenizer":
@@ -240,10 +248,8 @@ class Tokenizer:
         return b"".join(symbol for symbol in self._vocabulary.alphabet if symbol is not None)
 
     def items(self) -> Iterator[tuple[int, bytes]]:
-        """Each id that has a meaning, with its bytes."""
-        for id, piece in enumerate(self._vocabulary.pieces()):
-            if piece is not None:
-                yield id, piece
+        """Each id that has a meaning, in rising order, with its bytes."""
+        return iter(self._vocabulary.items())
 
     @property
     def merges(self) -> NDArray[np.uint32]:
@@ -337,10 +343,30 @@ class Tokenizer:
         vocabulary = self._vocabulary
         before = [vocabulary.reserved_id("BOS")] if bos else []
         behind = [vocabulary.reserved_id("EOS")] if eos else []
-        known = vocabulary.special_tokens
-        allowed = arguments.special_choice(allowed_special, known)
-        spellings = {spelling.encode("utf-8"): known[spelling] for spelling in allowed}
-        return before + self._encoder(text, spellings) + behind
+        return before + self._encoder(text, self._special(allowed_special)) + behind
+
+    def _special(self, allowed: Collection[str] | str) -> Any:
+        """What finds the special tokens that are allowed; None where none is."""
+        if isinstance(allowed, str) and allowed == "all":
+            return self._all_special
+        chosen = frozenset(arguments.special_choice(allowed, self._vocabulary.special_tokens))
+        if not chosen:
+            return None
+        # Callers mostly allow the same set again and again.
+        known, table = self.__dict__.get("_last_special", (None, None))
+        if known != chosen:
+            table = self._special_table(chosen)
+            self.__dict__["_last_special"] = chosen, table
+        return table
+
+    @cached_property
+    def _all_special(self) -> Any:
+        spellings = self._vocabulary.special_tokens
+        return self._special_table(spellings) if spellings else None
+
+    def _special_table(self, spellings: Iterable[str]) -> Any:
+        ids = self._vocabulary.special_tokens
+        return self._engine.special_table({text.encode("utf-8"): ids[text] for text in spellings})
 
     @cached_property
     def _encoder(self) -> methods.Encode:
@@ -351,8 +377,8 @@ class Tokenizer:
     ) -> tuple[list[int], list[bool]]:
         """The ids of a conversation, and which of them a model is trained on.
 
-        turns: pairs of a role, which is the name of a reserved id in any case ("user",
-            "assistant", "system"), and a text. What is spelled in a text stays text.
+        turns: pairs of a role and a text. A role in capitals is the name of a reserved id
+            ("USER", "ASSISTANT", "SYSTEM"). What is spelled in a text stays text.
 
         Each turn is the id of its role, its text and EOS; BOS comes first if `bos`. The mask is
         true for the text of "assistant" turns and for the EOS behind it.
@@ -379,18 +405,23 @@ class Tokenizer:
         "char" and "word" a whole number that is none reads as `<UNK>`.
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
-        return self._decode(ids, self._skipped if skip_special else self._shown).decode(
-            "utf-8", errors
-        )
+        return self._decode(ids, self._shown, skip_special).decode("utf-8", errors)
 
     def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
         """The bytes of ids: any iterable of whole numbers. Reserved ids are left out."""
-        return self._decode(ids, self._skipped if skip_special else self._raw)
+        return self._decode(ids, self._raw, skip_special)
 
-    def _decode(self, ids: Iterable[int], table: Any) -> bytes:
-        unit = self._vocabulary.unit
+    def _decode(self, ids: Iterable[int], table: Any, skip_special: bool) -> bytes:
+        vocabulary = self._vocabulary
+        if skip_special:
+            table = self._skipped
+        if vocabulary.unit != "word":
+            return self._engine.decode(ids, table)
+        ids = list(arguments.ids(ids))
         data = self._engine.decode(ids, table)
-        return data.removesuffix(MARKER) if unit == "word" else data
+        # The last word's marker goes, but not a space that a special token is spelled with.
+        spelled = not skip_special and ids and ids[-1] in vocabulary.special_tokens.values()
+        return data if spelled else data.removesuffix(MARKER)
 
     @cached_property
     def _shown(self) -> Any:
@@ -481,13 +512,17 @@ class Tokenizer:
             raise ValueError("the state is damaged: its vocabulary is no mapping")
         if digest(state["vocabulary"]) != state["sha256"]:
             raise ValueError("the state is damaged: its vocabulary does not have its sha256")
-        return cls.from_vocabulary(Vocabulary.from_plain(state["vocabulary"]), engine)
+        try:
+            vocabulary = Vocabulary.from_plain(state["vocabulary"])
+        except TypeError as error:
+            raise ValueError(f"the state is damaged: {error}") from error
+        return cls.from_vocabulary(vocabulary, engine)
 
     # Files
 
     def save(self, path: Path) -> None:
-        """Write all of the tokenizer to a new file, which `load` reads. Equal tokenizers that
-        learned from the same documents give the same bytes.
+        """Write all of the tokenizer to a new file, which `load` reads. The same training gives
+        the same bytes.
 
         The file appears in one step and complete. FileExistsError if anything stands at the
         path: no file is ever replaced. Another OSError if it cannot be written.

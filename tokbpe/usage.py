@@ -23,6 +23,7 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
         description="Byte-pair-encoding tokenizers.",
         epilog="example:\n  tokbpe demo\n\n`tokbpe COMMAND --help` has an example of each command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     whole.add_argument("--version", action="version", version=f"tokbpe {__version__}")
     group = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -33,6 +34,7 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
             description=description,
             epilog=f"example:\n  {example}\n\n{EXIT_CODES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         command.set_defaults(command=commands[name], wrong_use=command.error)
         accept(command)

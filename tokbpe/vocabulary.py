@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ ALGORITHM = 1
 MERGE_RULES = ("merge_list", "rank_by_piece")
 SPECIAL_IDS = ("base", "first", "end")
 UNKNOWN = b"<UNK>"
+# The methods whose vocabularies encode as their other fields say, whatever the method's name.
+DESCRIBED = ("byte", "bpe", "char", "word")
+
+
+ARRAYS = {"merges": np.uint32, "merge_ids": np.uint32, "merge_counts": np.uint64}
 
 
 def no_merges() -> NDArray[np.uint32]:
@@ -67,9 +73,13 @@ class Vocabulary:
     provenance: tuple[Mapping[str, Any], ...] = ()  # a record of each training
 
     def __post_init__(self) -> None:
-        for array in (self.merges, self.merge_ids, self.merge_counts):
-            if array is not None:
-                array.flags.writeable = False
+        # Copies that nobody can write to.
+        for name, dtype in ARRAYS.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name), name, dtype))
+        for name in ("special_tokens", "reserved"):
+            copied = MappingProxyType(mapping(getattr(self, name), name))
+            object.__setattr__(self, name, copied)
         self.validate()
 
     def __len__(self) -> int:
@@ -101,19 +111,23 @@ class Vocabulary:
         return self.reserved[name]
 
     def pieces(self) -> list[bytes | None]:
-        """The bytes of each id: a special token's spelling, b"" for a reserved id, None for a
-        gap."""
+        """The bytes of each id; None for a gap."""
         pieces: list[bytes | None] = [None] * len(self)
-        pieces[: len(self.alphabet)] = self.alphabet
-        for id, piece in self.merged_pieces():
+        for id, piece in self.items():
             pieces[id] = piece
+        return pieces
+
+    def items(self) -> list[tuple[int, bytes]]:
+        """Each id that has a meaning, in rising order, with its bytes: a special token's
+        spelling, b"" for a reserved id."""
+        pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
+        pieces.update(self.merged_pieces())
         if self.unknown is not None:
             pieces[self.unknown] = UNKNOWN
         for spelling, id in self.special_tokens.items():
             pieces[id] = spelling.encode("utf-8")
-        for id in self.reserved.values():
-            pieces[id] = b""
-        return pieces
+        pieces.update(dict.fromkeys(self.reserved.values(), b""))
+        return sorted(pieces.items())
 
     def merged_pieces(self) -> Iterator[tuple[int, bytes]]:
         """The id and the bytes of each merge, which may join merges that stand after it."""
@@ -146,6 +160,8 @@ class Vocabulary:
         arguments.choice(self.unit, "unit", UNITS)
         arguments.choice(self.merge_rule, "merge_rule", MERGE_RULES)
         arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
+        if self.pattern is not None and not isinstance(self.pattern, Pattern):
+            raise TypeError(f"pattern must be a Pattern, not {arguments.type_name(self.pattern)}")
         patterns.for_unit(self.pattern, self.unit)
         if self.merges.shape != (len(self.merges), 2):
             raise ValueError(f"merges have the shape {self.merges.shape}, not [n, 2]")
@@ -158,6 +174,9 @@ class Vocabulary:
         for id, symbol in enumerate(self.alphabet):
             if symbol is not None and (not isinstance(symbol, bytes) or not symbol):
                 raise ValueError(f"alphabet entry {id} must be some bytes or None, not {symbol!r}")
+        repeated = [symbol for symbol in self.alphabet if symbol is not None]
+        if len(set(repeated)) != len(repeated):
+            raise ValueError(f"the alphabet holds {max(repeated, key=repeated.count)!r} twice")
         for kind, ids in (("special token", self.special_tokens), ("reserved id", self.reserved)):
             for name, id in ids.items():
                 arguments.whole_number(
@@ -181,6 +200,9 @@ class Vocabulary:
         if unknown_halves.any():
             rank, half = np.argwhere(unknown_halves)[0].tolist()
             raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
+        if self.merge_ids is None and (self.merges >= ids[:, None]).any():
+            rank = int(np.argwhere((self.merges >= ids[:, None]).any(axis=1))[0, 0])
+            raise ValueError(f"merge {rank} joins what is made by it or after it")
         if self.unknown is not None:
             meanings[self.unknown] = UNKNOWN
         others = [*self.special_tokens.values(), *self.reserved.values()]
@@ -264,9 +286,24 @@ class Vocabulary:
             # None of these tells what text becomes.
             for name in ("provenance", "merge_counts", "tie_break", "special_ids"):
                 del plain[name]
+            if self.method in DESCRIBED:
+                del plain["method"]
+                if not len(self.merges):
+                    del plain["pattern"]
         plain["algorithm"] = ALGORITHM
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def frozen(array: object, name: str, dtype: type[Any]) -> NDArray[Any]:
+    """A copy of an array in memory that cannot be made writable."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        raise TypeError(f"{name} must be an array of {dtype.__name__}, not {array!r:.100}")
+    if array.size == 0:
+        empty = array.copy()
+        empty.flags.writeable = False
+        return empty
+    return np.frombuffer(array.tobytes(), dtype).reshape(array.shape)
 
 
 def mapping(value: object, name: str) -> dict[str, Any]:

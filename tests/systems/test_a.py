@@ -46,7 +46,7 @@ def test_byte_absent_from_the_corpus():
 @pytest.mark.parametrize("method", ["byte", "bpe"])
 @pytest.mark.parametrize("corpus", ["", b"", [], [""], ["", b""]], ids=repr)
 def test_no_bytes_at_all(method, corpus):
-    with pytest.raises(ValueError, match="holds no bytes"):
+    with pytest.raises(ValueError, match="holds no bytes to learn from"):
         Tokenizer(corpus, method=method)
 
 

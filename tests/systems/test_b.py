@@ -151,7 +151,7 @@ def test_what_is_no_white_space(other):
 
 
 def test_nothing_but_white_space():
-    with pytest.raises(ValueError, match="holds no bytes"):
+    with pytest.raises(ValueError, match="holds no words to learn from"):
         Tokenizer(" \n\u3000", method="word")
     tokenizer = words("ab", 5)
     assert tokenizer.encode(" \n ") == []

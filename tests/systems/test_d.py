@@ -44,7 +44,7 @@ def test_pairs_are_weighted_by_pre_token_count():
 
 
 def test_stops_when_no_pair_occurs_twice():
-    with pytest.warns(UserWarning, match="no other pair occurs at least 2 times"):
+    with pytest.warns(UserWarning, match="no other pair occurs 2 times or more"):
         tokenizer = Tokenizer("ab ab cd", method="bpe", vocabulary_size=300, pattern="gpt2")
     assert tokenizer.vocabulary[256:] == (b"ab",)
 

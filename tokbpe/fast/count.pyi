@@ -9,11 +9,11 @@ SLICE_SIZE: int
 
 @final
 class PieceTable:
-    def __init__(self) -> None: ...
+    def __new__(cls) -> PieceTable: ...
 
 @final
 class PairCounts:
-    def __init__(self) -> None: ...
+    def __new__(cls) -> PairCounts: ...
 
 def count_pieces(
     corpus: Documents,

@@ -5,7 +5,7 @@ size of the result is known before its bytes are copied, which is done without t
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -38,14 +38,16 @@ cdef class DecodingTable:
 
     def __cinit__(self, vocabulary, unknown=None):
         cdef tuple pieces = tables.decoding_table(vocabulary, unknown).pieces
-        cdef size_t total = sum([len(piece) for piece in pieces if piece])
+        cdef size_t total = 0
         cdef size_t end = 0
         cdef size_t id
         self.size = len(pieces)
         self.unknown = unknown
         # One more entry than there are ids: what stands for an id that is none.
         pieces += (unknown,)
-        total += len(unknown or b"")
+        for piece in pieces:
+            if piece is not None:
+                total += PyBytes_GET_SIZE(piece)
         self.blob = <uint8_t *> resized(NULL, total, 1)
         self.ends = <uint64_t *> resized(NULL, len(pieces), sizeof(uint64_t))
         self.known = <uint8_t *> resized(NULL, len(pieces), 1)
@@ -53,9 +55,9 @@ cdef class DecodingTable:
             raise MemoryError(f"no memory for a vocabulary of {self.size} ids")
         for id, piece in enumerate(pieces):
             self.known[id] = piece is not None
-            if piece:
-                memcpy(self.blob + end, PyBytes_AS_STRING(piece), len(piece))
-                end += len(piece)
+            if piece is not None:
+                memcpy(self.blob + end, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
+                end += PyBytes_GET_SIZE(piece)
             self.ends[id] = end
 
     def __dealloc__(self):
@@ -67,10 +69,12 @@ cdef class DecodingTable:
         return self.size
 
     def __getitem__(self, id):
-        cdef size_t n = arguments.whole_number(id, "id", 0, self.size - 1)
-        if not self.known[n]:
+        number = arguments.as_index(id)
+        if number is None or not 0 <= number < self.size:
+            raise IndexError(f"{id!r} is no id of a table of {self.size}")
+        if not self.known[<size_t> number]:
             return None
-        return (<const char *> self.blob)[self.start(n) : self.ends[n]]
+        return (<const char *> self.blob)[self.start(number) : self.ends[<size_t> number]]
 
     cdef inline uint64_t start(self, size_t id) noexcept nogil:
         return self.ends[id - 1] if id else 0
@@ -129,9 +133,9 @@ cdef class IdBuffer:
 
     cdef uint32_t other_id(self, value, DecodingTable table) except? 0:
         """The id that a whole number of another type means, or that of what is unknown."""
-        arguments.known_piece(value, self.size, table, table.unknown)
         id = arguments.as_index(value)
-        return id if 0 <= id < table.size and table.known[id] else table.size
+        arguments.known_piece(value if id is None else id, self.size, table, table.unknown)
+        return id if 0 <= id < table.size and table.known[<size_t> id] else table.size
 
 
 def decoding_table(vocabulary, unknown=None):

@@ -6,7 +6,7 @@ tokens and a heap of the merges that are possible, which is O(n log n) in its le
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -202,6 +202,7 @@ cdef class Encoding:
         cdef size_t done = 0
         cdef size_t length = 0
         cdef size_t place = size
+        cdef size_t steps = 0
         cdef uint32_t id = 0
         while done < size:
             if special is not None:
@@ -216,6 +217,9 @@ cdef class Encoding:
                 self.ids[self.size] = id
                 self.size += 1
             done = place + length
+            steps += 1
+            if steps % SLICE == 0:
+                PyErr_CheckSignals()
         return 0
 
     cdef int add_part(self, const uint8_t *data, size_t first, size_t last) except -1:
@@ -235,7 +239,7 @@ cdef class Encoding:
         cdef size_t size
         for piece in pieces:
             start = <const uint8_t *> PyBytes_AS_STRING(piece)
-            size = len(piece)
+            size = PyBytes_GET_SIZE(piece)
             with nogil:
                 self.add_piece(start, size, position)
             position += size
@@ -294,11 +298,9 @@ cdef class Encoding:
         self.heap_size = 0
         for place in range(<uint32_t> size):
             self.offer(place)
+            steps = look_for_signals(steps)
         while self.heap_size:
-            steps += 1
-            if steps % SLICE == 0:
-                with gil:
-                    PyErr_CheckSignals()
+            steps = look_for_signals(steps)
             rank = <uint32_t> (self.heap[0] >> 32)
             place = <uint32_t> self.heap[0]
             self.drop_first()
@@ -373,6 +375,14 @@ cdef class Encoding:
                 PyErr_CheckSignals()
             ids.append(self.ids[i])
         return ids
+
+
+cdef inline size_t look_for_signals(size_t steps) except 0 nogil:
+    """One step more; every so many steps a look for signals."""
+    if steps % SLICE == SLICE - 1:
+        with gil:
+            PyErr_CheckSignals()
+    return steps + 1
 
 
 cdef uint32_t merge_short(

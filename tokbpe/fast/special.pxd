@@ -12,6 +12,7 @@ cdef class SpecialTable:
     cdef PairTable children  # node and byte -> node
     cdef uint32_t *ids  # by node; NOT_FOUND: no spelling ends here
     cdef size_t node_count, capacity
+    cdef size_t longest  # spelling, in bytes
     cdef bint begins[256]  # whether a spelling begins with the byte
     cdef readonly dict spellings
 
@@ -20,7 +21,7 @@ cdef class SpecialTable:
     cdef size_t match(self, const uint8_t *data, size_t size, uint32_t *id) noexcept nogil
     cdef size_t find(
         self, const uint8_t *data, size_t start, size_t size, size_t *length, uint32_t *id
-    ) noexcept nogil
+    ) except? 0 nogil
 
 
 cdef SpecialTable as_special_table(special)

@@ -1,7 +1,12 @@
-"""Finding special tokens in text, compiled: the twin of `cut_special` in `tokbpe.special`."""
+"""Finding special tokens in text, compiled: the twin of `cut_special` in `tokbpe.special`.
+
+The spellings are a tree. It is walked anew from each byte that begins a spelling, so the time is
+that of the text times the longest spelling where many long beginnings of one do not end well.
+"""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free
 
@@ -16,6 +21,10 @@ from .pairs cimport (
     open_pair_table,
     put_pair,
 )
+
+# How many steps are made between two looks for signals: some milliseconds.
+cdef enum:
+    SLICE = 1000000
 
 
 @cython.final
@@ -45,6 +54,7 @@ cdef class SpecialTable:
         cdef Py_ssize_t i
         cdef uint32_t child
         self.begins[data[0]] = True
+        self.longest = max(self.longest, <size_t> len(spelling))
         for i in range(len(spelling)):
             child = put_pair(
                 &self.children, make_pair(node, data[i]), <uint32_t> self.node_count)[0]
@@ -70,23 +80,32 @@ cdef class SpecialTable:
 
     cdef size_t find(
         self, const uint8_t *data, size_t start, size_t size, size_t *length, uint32_t *id
-    ) noexcept nogil:
+    ) except? 0 nogil:
         """Where the next spelling begins, from `start` on, and its length; `size` if none does."""
+        cdef size_t steps = 0
+        length[0] = 0
         while start < size:
+            steps += 1
             if self.begins[data[start]]:
                 length[0] = self.match(data + start, size - start, id)
                 if length[0]:
                     return start
+                steps += self.longest
+            if steps >= SLICE:
+                steps = 0
+                with gil:
+                    PyErr_CheckSignals()
             start += 1
-        length[0] = 0
         return size
 
 
 cdef SpecialTable as_special_table(special):
     """The table of a mapping from spellings to ids; None if it is empty or None."""
-    if isinstance(special, SpecialTable):
-        return special
-    return SpecialTable(special) if special else None
+    cdef SpecialTable table
+    if special is None:
+        return None
+    table = special if isinstance(special, SpecialTable) else SpecialTable(special)
+    return table if table.spellings else None
 
 
 def special_table(special):
@@ -94,11 +113,12 @@ def special_table(special):
     return SpecialTable(special)
 
 
-def cut_special(bytes data not None, special):
+def cut_special(document, special):
     """Cut out special tokens: the longest at the leftmost place. Other parts have no id.
 
     (b"a<e>", {b"<e>": 7}) -> [(b"a", None), (b"<e>", 7)]
     """
+    cdef bytes data = arguments.document_bytes(document)
     cdef SpecialTable table = as_special_table(special)
     cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(data)
     cdef size_t size = len(data)
@@ -116,4 +136,6 @@ def cut_special(bytes data not None, special):
         if length:
             parts.append((data[place : place + length], id))
         done = place + length
+        if len(parts) % 4096 == 0:
+            PyErr_CheckSignals()
     return parts

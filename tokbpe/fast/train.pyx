@@ -18,7 +18,7 @@ its pair stands, and the result is the same, for these reasons:
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -183,7 +183,8 @@ cdef class Trainer:
         for string in strings:
             self.add_token(1)
             if self.tie_break == GREATEST:
-                self.add_string(string, len(string))
+                self.add_string(
+                    <const uint8_t *> PyBytes_AS_STRING(string), PyBytes_GET_SIZE(string))
                 self.end_string()
         self.base_count = self.token_count
         return 0
@@ -201,7 +202,7 @@ cdef class Trainer:
         for index in range(len(sequences)):
             weight = checked_weight(weights[index], index)
             sequence = sequences[index]
-            if not (any_byte and isinstance(sequence, bytes)):
+            if not (any_byte and type(sequence) is bytes):
                 sequence = arguments.sequence_symbols(sequence, index, strings)
             size = len(sequence)
             if size < 2:
@@ -216,7 +217,7 @@ cdef class Trainer:
                 )
             reserve(<void **> &self.cells, &self.cell_capacity,
                     self.cell_count + size + 1, sizeof(uint32_t))
-            if isinstance(sequence, bytes):
+            if type(sequence) is bytes:
                 data = <const uint8_t *> PyBytes_AS_STRING(sequence)
                 for i in range(size):
                     self.cells[self.cell_count + i] = data[i]
@@ -695,7 +696,7 @@ def train(
         with nogil:
             more = trainer.advance(wanted, SLICE)
         PyErr_CheckSignals()
-        if progress is not None:
+        if progress is not None and trainer.merge_count:
             progress(trainer.merge_count, wanted)
     return learned_merges(trainer), learned_counts(trainer)
 

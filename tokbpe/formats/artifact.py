@@ -43,7 +43,7 @@ def load(path: files.Path) -> Vocabulary:
     ValueError for a file that is no artifact, has another version or is damaged; OSError if it
     cannot be read.
     """
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
         try:
             start = file.read(LONGEST_FIRST_LINE)
             check_version(start)

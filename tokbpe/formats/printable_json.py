@@ -78,7 +78,7 @@ def load(path: files.Path, pattern: str | Pattern | None = None) -> Vocabulary:
     OSError if it cannot be read.
     """
     checked = patterns.for_unit(pattern, "byte")
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
         data = file.read()
     try:
         return loaded(data, checked)
