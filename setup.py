@@ -36,7 +36,7 @@ def flags():
         if DEBUG or SANITIZE:
             raise SystemExit("the debug and the sanitized build need gcc or clang")
         return [], []
-    compiling = ["-O0", "-g"] if DEBUG else ["-O3"]
+    compiling = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
     if not SANITIZE:
         return compiling, []
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

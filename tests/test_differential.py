@@ -21,7 +21,7 @@ def test_random_cases(kind):
 @pytest.mark.core
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_random_cases(kind):
-    compare_random(kind, fast, examples=200)
+    compare_random(kind, fast, examples=100)
 
 
 # Larger than what hypothesis makes: beyond the sizes to which tables and blocks of memory grow.
