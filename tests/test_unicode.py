@@ -178,11 +178,13 @@ def test_case_variants(char, variants):
 
 
 def test_case_variants_are_those_of_case_folding():
-    variants = {}
+    variants = {letter: set() for letter in "abcdefghijklmnopqrstuvwxyz"}
     for char in map(chr, range(0x110000)):
-        variants.setdefault(char.casefold(), set()).add(char)
-    for letter in "abcdefghijklmnopqrstuvwxyz":
-        assert set(unicode.case_variants(letter)) == variants[letter]
+        folded = char.casefold()
+        if folded in variants:
+            variants[folded].add(char)
+    for letter, expected in variants.items():
+        assert set(unicode.case_variants(letter)) == expected
 
 
 @pytest.mark.parametrize("char", ["1", "_", "é", "İ", "ı", "", "ab"])
