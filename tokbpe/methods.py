@@ -438,8 +438,8 @@ def check_symbols(vocabulary: Vocabulary) -> None:
 
 def encoder(vocabulary: Vocabulary, engine: Engine) -> Encode:
     """How a vocabulary encodes: by the encoder of its method if that has one, else by merges."""
-    method = METHODS.get(vocabulary.method)
-    if method is not None and hasattr(method, "encoder"):
+    method = get(vocabulary.method)
+    if hasattr(method, "encoder"):
         own = method.encoder(vocabulary)
         return lambda text, allowed: encode_apart(text, allowed, own, engine)
     table = engine.encoding_table(*table_parts(vocabulary))
@@ -519,13 +519,7 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     counts = engine.count_pieces(documents, vocabulary.pattern, special)
     if not record.bytes:
         raise nothing_to_learn("bytes")
-    table = engine.encoding_table(*table_parts(replace(vocabulary, pattern=piecewise(vocabulary))))
-    rows: list[list[int]] = []
-    weights: list[int] = []
-    for piece, weight in counts.items():
-        for row in known_runs(engine.encode(piece, table), vocabulary.unknown):
-            rows.append(row)
-            weights.append(weight)
+    rows, weights = encoded_rows(vocabulary, counts, engine)
     with progress_callback(options.progress) as callback:
         merges, merge_counts = engine.train(
             rows,
@@ -556,9 +550,20 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     return longer
 
 
-def piecewise(vocabulary: Vocabulary) -> Pattern | None:
-    """The pattern by which a piece is encoded that is cut already."""
-    return vocabulary.pattern if vocabulary.unit == "word" else None
+def encoded_rows(
+    vocabulary: Vocabulary, counts: Mapping[bytes, int], engine: Engine
+) -> tuple[list[list[int]], list[int]]:
+    """Pieces as the vocabulary encodes them, in the sequences to go on with, and their weights."""
+    # The pieces are cut already; only words are never encoded without their pattern.
+    pattern = vocabulary.pattern if vocabulary.unit == "word" else None
+    table = engine.encoding_table(*table_parts(replace(vocabulary, pattern=pattern)))
+    rows: list[list[int]] = []
+    weights: list[int] = []
+    for piece, weight in counts.items():
+        for row in known_runs(engine.encode(piece, table), vocabulary.unknown):
+            rows.append(row)
+            weights.append(weight)
+    return rows, weights
 
 
 def known_runs(ids: list[int], unknown: int | None) -> Iterator[list[int]]:

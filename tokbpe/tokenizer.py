@@ -172,6 +172,7 @@ class Tokenizer:
             "_shown",
             "_skipped",
             "_raw",
+            "_identity",
             "vocabulary",
         ):
             self.__dict__.pop(name, None)
@@ -405,16 +406,16 @@ class Tokenizer:
         "char" and "word" a whole number that is none reads as `<UNK>`.
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
-        return self._decode(ids, self._shown, skip_special).decode("utf-8", errors)
+        table = self._skipped if skip_special else self._shown
+        return self._decode(ids, table, skip_special).decode("utf-8", errors)
 
     def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
         """The bytes of ids: any iterable of whole numbers. Reserved ids are left out."""
-        return self._decode(ids, self._raw, skip_special)
+        table = self._skipped if skip_special else self._raw
+        return self._decode(ids, table, skip_special)
 
     def _decode(self, ids: Iterable[int], table: Any, skip_special: bool) -> bytes:
         vocabulary = self._vocabulary
-        if skip_special:
-            table = self._skipped
         if vocabulary.unit != "word":
             return self._engine.decode(ids, table)
         ids = list(arguments.ids(ids))
@@ -487,7 +488,7 @@ class Tokenizer:
     def __hash__(self) -> int:
         return hash(self._identity)
 
-    @property
+    @cached_property
     def _identity(self) -> str:
         return self._vocabulary.fingerprint(provenance=False)
 

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -174,9 +175,10 @@ class Vocabulary:
         for id, symbol in enumerate(self.alphabet):
             if symbol is not None and (not isinstance(symbol, bytes) or not symbol):
                 raise ValueError(f"alphabet entry {id} must be some bytes or None, not {symbol!r}")
-        repeated = [symbol for symbol in self.alphabet if symbol is not None]
-        if len(set(repeated)) != len(repeated):
-            raise ValueError(f"the alphabet holds {max(repeated, key=repeated.count)!r} twice")
+        symbols = Counter(symbol for symbol in self.alphabet if symbol is not None)
+        for symbol, count in symbols.most_common(1):
+            if count > 1:
+                raise ValueError(f"the alphabet holds {symbol!r} twice")
         for kind, ids in (("special token", self.special_tokens), ("reserved id", self.reserved)):
             for name, id in ids.items():
                 arguments.whole_number(
