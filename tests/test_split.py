@@ -14,11 +14,11 @@ from differential import compare
 from tokbpe import fast, patterns, reference, unicode
 from tokbpe.patterns import Pattern
 
-COMPILED = ["gpt2", "cl100k", "llama3", "qwen2", "o200k", patterns.WORDS]
+COMPILED = ["gpt2", "cl100k", "llama3", "qwen2", "o200k", "deepseek_v3", patterns.WORDS]
 # What looks like a compiled pattern and is none; what has several parts; a user's own.
 OTHERS = [
     None,
-    "deepseek_v3",
+    Pattern(None, patterns.NAMED["deepseek_v3"].sources[:2]),
     "[a-z]+",
     Pattern(None, patterns.NAMED["gpt2"].sources),
     Pattern(None, patterns.NAMED["gpt2"].sources, keep_gaps=False),
@@ -32,6 +32,7 @@ CHARACTERS = (
     "\u200b\ufeff\u180e\xad"  # no white space
     "ſKİıßÉé\u0413\u0433ǅῼʰªー中あ\u05d0\u0904\u1c89\U00010d50"  # Lu, Ll, Lt, Lm, Lo
     "\u0301\u0488\u0903\ufe0f\U000e0100"  # marks
+    "か・ー゛\u3099\u3040\u30a0\u30ff\u3100\u9fa5\u9fa6"  # of deepseek_v3's Chinese, and not
     "½²٣Ⅷ〇\U0001d7ce"  # numbers
     "😀€\u2160\uffff\ufdd0\U0010ffff\ue000\u0378"  # symbols, no characters, private, unassigned
 )
@@ -77,7 +78,7 @@ def test_every_short_text(pattern):
     for length in range(3):
         for characters in product(CHARACTERS, repeat=length):
             agree("".join(characters), pattern)
-    for characters in product("aA中\u0301 \n\t'!1", repeat=4):
+    for characters in product("aA中\u0301 \n\t'!1\x00", repeat=4):
         agree("".join(characters), pattern)
 
 
@@ -93,7 +94,7 @@ def test_every_contraction(pattern):
 @pytest.mark.core
 @pytest.mark.parametrize("pattern", COMPILED, ids=repr)
 def test_where_classes_begin_and_end(pattern):
-    names = ["White_Space", "N", "Lu", "Lt", "Ll", "Lm", "Lo", "M"]
+    names = ["White_Space", "N", "Lu", "Lt", "Ll", "Lm", "Lo", "M", "P", "S"]
     edges = [pair for name in names for pair in unicode.ranges(name)]
     codes = {code for first, last in edges for code in (first - 1, first, last, last + 1)}
     text = "".join(
@@ -132,7 +133,7 @@ def test_lengths(pattern):
             agree(b" b" * length + end + b" c", pattern)
 
 
-@pytest.mark.parametrize("pattern", [*COMPILED, "deepseek_v3"], ids=repr)
+@pytest.mark.parametrize("pattern", COMPILED, ids=repr)
 @pytest.mark.parametrize("name", ["en", "c", "py", "de", "ru", "ja", "zh", "hi"])
 def test_real_text(name, pattern, data):
     with open(data / "corpora" / f"{name}.txt", "rb") as file:
@@ -165,6 +166,8 @@ SPLITS = [
     ("o200k", "\u0301ABC", ["\u0301", "ABC"]),
     ("o200k", "!\n/\n//x", ["!\n/\n//", "x"]),
     ("deepseek_v3", "12345ab，世界", ["123", "45", "ab", "，", "世界"]),
+    ("deepseek_v3", "a  1 \x00\x00b", ["a", "  ", "1", " ", "\x00", "\x00b"]),
+    ("deepseek_v3", "カ・\u3040\u3040か\n", ["カ", "・", "\u3040", "\u3040か", "\n"]),
     (patterns.WORDS, " naïve\x1cwidest\u3000", ["naïve", "widest"]),
     ("[a-z]", "a1b", ["a", "1", "b"]),
     (None, "a b", ["a b"]),
@@ -244,6 +247,12 @@ LONG_TEXTS = {
     "a mark and capital letters": lambda size: "\u0301" + "A" * size,
     "contractions": lambda size: "'s" * (size // 2),
     "signs": lambda size: "!" * size,
+    "control characters": lambda size: "\x00" * size,
+    "control characters and a letter": lambda size: "\x00" * size + "x",
+    "a letter and control characters in turn": lambda size: "x\x00" * (size // 2),
+    "Japanese": lambda size: "カ・" * (size // 6),
+    "unassigned": lambda size: "\u3040" * (size // 3) + "か",
+    "spaces and digits": lambda size: "  1" * (size // 3),
     "digits": lambda size: "1" * size,
     "no UTF-8": lambda size: b"\xff" * size,
     "UTF-8 and other bytes in turn": lambda size: b"\xc3\xa9\xc3" * (size // 3),

@@ -16,9 +16,10 @@ Python 3.10 also possessive quantifiers and atomic groups, which its `re` lacks.
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokbpe import arguments
+from tokbpe import arguments, spellings
 from tokbpe.expansion import compiled
 
 
@@ -91,10 +92,17 @@ NAMED: dict[str, Pattern] = {
 ALIASES = {"r50k": "gpt2", "p50k": "gpt2", "gpt4": "cl100k", "qwen3": "qwen2"}
 NAMED.update({alias: NAMED[name] for alias, name in ALIASES.items()})
 
+# What is taken for a name that is not known, and never for a regular expression.
+MERE_WORD = re.compile("[A-Za-z0-9_-]+")
+
 # What `str.split()` gives. It is not among the names, since it loses the white space.
 WORDS = Pattern("words", (r"[^\s\x1c-\x1f]+",), keep_gaps=False)
 
 SPELLED = {(pattern.sources, pattern.keep_gaps): pattern for pattern in [*NAMED.values(), WORDS]}
+SPELLED.update({(sources, True): NAMED[name] for sources, name in spellings.KNOWN.items()})
+
+# Those of which some match covers each character of each text, so that there are no gaps.
+COVERING = tuple(NAMED[name] for name in ("gpt2", "cl100k", "llama3", "qwen2", "o200k"))
 
 # What a user's pattern is tried on: it is refused if it matches empty somewhere in these.
 PROBES = (
@@ -121,15 +129,22 @@ def get(pattern: str | Pattern) -> Pattern:
 
 
 def for_unit(pattern: str | Pattern | None, unit: str) -> Pattern | None:
-    """The pattern checked: words are cut by WORDS alone, and nothing else is cut by what drops
-    text, which could not be decoded."""
+    """The pattern checked: words are cut by WORDS alone, characters by none that drops text."""
     checked = None if pattern is None else get(pattern)
-    if unit == "word":
-        if checked != WORDS:
-            raise ValueError(f"words are cut by {WORDS!r}, not by {checked!r}")
-    elif checked is not None and not checked.keep_gaps:
-        raise ValueError(f"{checked!r} drops the text between its matches: it cannot be used here")
-    return checked
+    if unit == "word" and checked != WORDS:
+        raise ValueError(f"words are cut by {WORDS!r}, not by {checked!r}")
+    return checked if unit in ("byte", "word") else keeping_all(checked)
+
+
+def for_training(pattern: str | Pattern | None) -> Pattern | None:
+    """The pattern checked: none that drops text, which could not be decoded, is trained with."""
+    return keeping_all(None if pattern is None else get(pattern))
+
+
+def keeping_all(pattern: Pattern | None) -> Pattern | None:
+    if pattern is not None and not pattern.keep_gaps:
+        raise ValueError(f"{pattern!r} drops the text between its matches: it cannot be used here")
+    return pattern
 
 
 @functools.lru_cache(maxsize=64)
@@ -137,7 +152,7 @@ def found(pattern: str | Pattern) -> Pattern:
     if isinstance(pattern, str):
         if pattern in NAMED:
             return NAMED[pattern]
-        if re.fullmatch("[A-Za-z0-9_-]+", pattern):
+        if MERE_WORD.fullmatch(pattern):
             raise ValueError(
                 f"pattern {pattern!r} is none of {', '.join(map(repr, NAMED))}; "
                 "as a regular expression it would match this very word only"
@@ -163,6 +178,84 @@ def checked(pattern: Pattern) -> Pattern:
                         f"at position {match.start()} of the probe {probe!r}"
                     )
     return pattern
+
+
+# Elsewhere
+
+
+def from_tiktoken(pat_str: str) -> Pattern:
+    """The pattern that tiktoken's regular expression stands for.
+
+    Text that no match covers is dropped there, so a pattern that is not known drops it here too.
+    ValueError, as by `get`, and with the place for what means something else to tiktoken.
+    """
+    if not isinstance(pat_str, str):
+        raise TypeError(f"pat_str must be a str, not {arguments.type_name(pat_str)}")
+    known = SPELLED.get(((pat_str,), True))
+    if known is not None:
+        return known
+    covered = spellings.without_gaps(pat_str)
+    source = spellings.read_from_tiktoken(pat_str if covered is None else covered)
+    return get(Pattern(None, (source,), keep_gaps=covered is not None))
+
+
+def from_huggingface(sources: Sequence[str], keep_gaps: bool) -> Pattern:
+    """The pattern that regular expressions of Hugging Face stand for, each of a Split of its own.
+
+    `keep_gaps`: the behavior is Isolated; otherwise it is Removed, and inverted. ValueError, as by
+    `get`, and with the place for what means something else to Hugging Face.
+    """
+    pattern = Pattern(None, tuple(sources), keep_gaps)
+    if pattern.sources not in spellings.NOT_FOR_HUGGING_FACE:
+        known = SPELLED.get((pattern.sources, True))
+        if known is not None and (keep_gaps or known in COVERING):
+            return known
+    for source in pattern.sources:
+        spellings.read_from_hugging_face(source)
+    return get(pattern)
+
+
+def to_tiktoken(pattern: Pattern) -> str:
+    """The regular expression with which tiktoken cuts as this pattern does.
+
+    ValueError for several regular expressions in sequence, and, with the place, for what means
+    something else to tiktoken.
+    """
+    if pattern.name in spellings.WRITTEN_FOR_TIKTOKEN:
+        return spellings.WRITTEN_FOR_TIKTOKEN[pattern.name]
+    if len(pattern.sources) != 1:
+        raise ValueError(
+            f"{pattern!r} has {len(pattern.sources)} regular expressions; for tiktoken it must be 1"
+        )
+    source = spellings.written_for_tiktoken(pattern.sources[0])
+    return spellings.with_gaps(source) if pattern.keep_gaps and pattern not in COVERING else source
+
+
+def to_huggingface(pattern: Pattern) -> list[str]:
+    """The regular expressions with which Hugging Face cuts as this pattern does, each in a Split:
+    Isolated, or if gaps are dropped Removed and inverted. ValueError as by `from_huggingface`."""
+    if pattern.name in spellings.WRITTEN_FOR_HUGGING_FACE:
+        return [spellings.WRITTEN_FOR_HUGGING_FACE[pattern.name]]
+    return [spellings.written_for_hugging_face(source) for source in pattern.sources]
+
+
+def cut(text: str, pattern: Pattern) -> list[str]:
+    """The matches of a pattern and the text between them; several regexes cut one after another."""
+    texts = [text]
+    for regex in pattern.regexes:
+        parts = []
+        for text in texts:
+            end = 0
+            for match in regex.finditer(text):
+                if match.group():
+                    if pattern.keep_gaps:
+                        parts.append(text[end : match.start()])
+                    parts.append(match.group())
+                    end = match.end()
+            if pattern.keep_gaps:
+                parts.append(text[end:])
+        texts = [part for part in parts if part]
+    return texts
 
 
 # Printable bytes

@@ -19,6 +19,7 @@ cdef enum Kind:
     LLAMA3
     QWEN2
     O200K
+    DEEPSEEK_V3
     WORDS
 
 

@@ -38,21 +38,55 @@ cdef tuple CLASS_FLAGS = (
     ("M", OTHER | UPPER | LOWER),
 )
 
+# The classes of characters for deepseek_v3, beside SPACE. Numbers are of none: they are cut out
+# first, so what stands before them sees the end of the text. Chinese and Japanese are cut out
+# second and have classes of their own.
+cdef enum:
+    WORDLIKE = 2  # L, M
+    SIGN = 4  # P, S
+    UNCOVERED = 8  # C, which its third regex matches before a word only
+    CHINESE_WORDLIKE = 16
+    CHINESE_SIGN = 32
+    CHINESE_UNCOVERED = 64
+    TO_CHINESE = 3  # by so much a class is shifted
+
+cdef tuple DEEPSEEK_FLAGS = (
+    ("L", WORDLIKE),
+    ("M", WORDLIKE),
+    ("P", SIGN),
+    ("S", SIGN),
+    ("N", 0),
+    ("White_Space", SPACE),
+)
+cdef tuple CHINESE = ((0x3040, 0x30FF), (0x4E00, 0x9FA5))
+
 # By code point. Filled when the module is imported, only read from then on.
 cdef uint8_t[0x110000] CLASSES
+cdef uint8_t[0x110000] DEEPSEEK_CLASSES
+
+
+cdef int fill(uint8_t *classes, uint8_t others, tuple class_flags) except -1:
+    cdef size_t first, last
+    cdef int flags
+    memset(classes, others, sizeof(CLASSES))
+    for name, flags in class_flags:
+        for first, last in unicode.ranges(name):
+            memset(classes + first, flags, last - first + 1)
+    return 0
 
 
 cdef int fill_classes() except -1:
-    cdef size_t first, last
-    cdef int flags
-    memset(CLASSES, OTHER, sizeof(CLASSES))
-    for name, flags in CLASS_FLAGS:
-        for first, last in unicode.ranges(name):
-            memset(CLASSES + first, flags, last - first + 1)
-    for first in b"\r\n":
-        CLASSES[first] |= NEWLINE
-    for first in b"\x1c\x1d\x1e\x1f":
-        CLASSES[first] |= BREAK
+    cdef size_t first, last, code
+    fill(CLASSES, OTHER, CLASS_FLAGS)
+    for code in b"\r\n":
+        CLASSES[code] |= NEWLINE
+    for code in b"\x1c\x1d\x1e\x1f":
+        CLASSES[code] |= BREAK
+    fill(DEEPSEEK_CLASSES, UNCOVERED, DEEPSEEK_FLAGS)
+    for first, last in CHINESE:
+        for code in range(first, last + 1):
+            DEEPSEEK_CLASSES[code] <<= TO_CHINESE
+    return 0
 
 
 fill_classes()
@@ -63,6 +97,7 @@ cdef dict KINDS = {
     patterns.NAMED["llama3"]: LLAMA3,
     patterns.NAMED["qwen2"]: QWEN2,
     patterns.NAMED["o200k"]: O200K,
+    patterns.NAMED["deepseek_v3"]: DEEPSEEK_V3,
     patterns.WORDS: WORDS,
 }
 
@@ -212,6 +247,8 @@ cdef inline const uint8_t *piece_end(
         return cl100k_end(kind, p, end)
     if kind == O200K:
         return o200k_end(p, end)
+    if kind == DEEPSEEK_V3:
+        return deepseek_end(p, end)
     if kind == GPT2:
         return gpt2_end(p, end)
     if kind == WORDS:
@@ -296,6 +333,73 @@ cdef inline const uint8_t *cased_end(const uint8_t *p, const uint8_t *end) noexc
     if place < end and flags & LOWER:
         return run_end(place, end, LOWER)
     return place if both_end == NULL else both_end
+
+
+cdef inline const uint8_t *deepseek_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    """Its third regex sees a part of the text, which begins and ends with numbers or Chinese, or
+    is Chinese: beyond the part are other classes, as if the text ended there."""
+    cdef uint8_t flags, following = 0
+    cdef const uint8_t *after = read_deepseek(p, &flags)
+    if flags == 0:
+        return numbers_end(after, end)
+    cdef int shift = TO_CHINESE if flags >= CHINESE_WORDLIKE else 0
+    cdef uint8_t wordlike = WORDLIKE << shift, sign = SIGN << shift, uncovered = UNCOVERED << shift
+    if flags & wordlike:
+        return deepseek_run_end(after, end, wordlike)
+    if after < end:
+        read_deepseek(after, &following)
+    if following & wordlike and not flags & sign and p[0] != b"\n" and p[0] != b"\r":
+        return deepseek_run_end(after, end, wordlike)
+    if flags & SIGN and p[0] < 0x80 and is_ascii_letter(after, end):
+        while is_ascii_letter(after, end):
+            after += 1
+        return after
+    if flags & sign or p[0] == b" " and following & sign:
+        after = deepseek_run_end(after, end, sign)
+        return after if shift else run_end(after, end, NEWLINE)
+    if flags & uncovered:
+        return uncovered_end(p, end, uncovered, wordlike)
+    after = deepseek_run_end(p, end, SPACE)
+    if after < end:
+        read_deepseek(after, &following)
+        if not following & (WORDLIKE | SIGN | UNCOVERED):
+            end = after
+    return spaces_end(DEEPSEEK_V3, p, end)
+
+
+cdef inline const uint8_t *uncovered_end(
+    const uint8_t *p, const uint8_t *end, uint8_t uncovered, uint8_t wordlike
+) noexcept nogil:
+    """What is not matched, up to the next match: that may begin with the last of the run."""
+    cdef uint8_t flags = 0
+    cdef const uint8_t *place = p
+    cdef const uint8_t *after
+    cdef const uint8_t *last = p
+    while place < end:
+        after = read_deepseek(place, &flags)
+        if not flags & uncovered:
+            break
+        last = place
+        place = after
+    return last if flags & wordlike else place
+
+
+cdef inline const uint8_t *deepseek_run_end(
+    const uint8_t *p, const uint8_t *end, uint8_t classes
+) noexcept nogil:
+    """Where the characters of these classes of deepseek_v3 end."""
+    cdef uint8_t flags
+    cdef const uint8_t *after
+    while p < end:
+        after = read_deepseek(p, &flags)
+        if not flags & classes:
+            break
+        p = after
+    return p
+
+
+cdef inline bint is_ascii_letter(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    return p < end and b"a" <= p[0] | 0x20 <= b"z"
 
 
 cdef inline const uint8_t *word_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
@@ -388,17 +492,30 @@ cdef inline const uint8_t *run_end(
 
 cdef inline const uint8_t *read_class(const uint8_t *p, uint8_t *flags) noexcept nogil:
     """The class of the UTF-8 character at p; where the next one begins."""
+    cdef uint32_t code
+    cdef const uint8_t *after = read_character(p, &code)
+    flags[0] = CLASSES[code]
+    return after
+
+
+cdef inline const uint8_t *read_deepseek(const uint8_t *p, uint8_t *flags) noexcept nogil:
+    """The class for deepseek_v3 of the UTF-8 character at p; where the next one begins."""
+    cdef uint32_t code
+    cdef const uint8_t *after = read_character(p, &code)
+    flags[0] = DEEPSEEK_CLASSES[code]
+    return after
+
+
+cdef inline const uint8_t *read_character(const uint8_t *p, uint32_t *code) noexcept nogil:
     cdef uint32_t lead = p[0]
     if lead < 0x80:
-        flags[0] = CLASSES[lead]
+        code[0] = lead
         return p + 1
     if lead < 0xE0:
-        flags[0] = CLASSES[(lead & 0x1F) << 6 | p[1] & 0x3F]
+        code[0] = (lead & 0x1F) << 6 | p[1] & 0x3F
         return p + 2
     if lead < 0xF0:
-        flags[0] = CLASSES[(lead & 0x0F) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F]
+        code[0] = (lead & 0x0F) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F
         return p + 3
-    flags[0] = CLASSES[
-        (lead & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
-    ]
+    code[0] = (lead & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
     return p + 4
