@@ -124,18 +124,43 @@ class EncodingCase:
 
 
 @dataclass(frozen=True)
+class RuleCase:
+    """A table of whole pieces, under either merge rule, with or without lookup of these."""
+
+    table: dict[str, Any]  # the arguments of `encoding_table`
+    listed: bool  # whether the compiled engine lists the pairs of pieces first
+    special: dict[bytes, int]
+    texts: list[Any]
+    limits: list[Any]
+
+    def play(self, engine):
+        table = attempt(lambda: engine.encoding_table(**self.table))
+        if isinstance(table, Raised):
+            yield "encoding_table", table
+            return
+        if self.listed and hasattr(table, "list_pairs"):
+            table.list_pairs()
+        for text in self.texts:
+            yield "encode", attempt(engine.encode, text, table, self.special)
+            for limit in self.limits:
+                yield "count", attempt(engine.count, text, table, self.special, limit)
+
+
+@dataclass(frozen=True)
 class SpecialCase:
     """Documents with special tokens in them."""
 
     documents: list[Any]
     special: dict[bytes, int]
-    prepared: bool  # whether the engine makes a table of them first
+    flags: dict[bytes, tuple[str, ...]] | None  # None: the engine makes no table of them first
     pattern: Any
     alphabet: list[bytes | None]
     options: Options
 
     def play(self, engine):
-        special = engine.special_table(self.special) if self.prepared else self.special
+        special = self.special
+        if self.flags is not None:
+            special = engine.special_table(self.special, self.flags)
         for document in self.documents:
             yield "cut_special", engine.cut_special(bytes_of(document), special)
         counts = attempt(engine.count_pieces, self.documents, self.pattern, special)
@@ -209,7 +234,9 @@ class TokenizerCase:
         yield "encode", encoded
         for again in (
             Tokenizer.from_state(json.loads(json.dumps(tokenizer.state(), sort_keys=True))),
-            Tokenizer.from_vocabulary(artifact.loaded(artifact.dumped(tokenizer._vocabulary))),
+            Tokenizer.from_vocabulary(
+                artifact.loaded(artifact.dumped(tokenizer._vocabulary), engines.get())
+            ),
         ):
             assert again == tokenizer and again.state() == tokenizer.state()
             assert repr(self.encoded(again)) == repr(encoded)

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 from faults import FAULTS
 from strategies import (
     encoding_cases,
+    rule_cases,
     special_cases,
     text_cases,
     tokenizer_cases,
@@ -30,6 +31,7 @@ KINDS = {
     "texts": Kind(text_cases(), 1500),
     "trainings": Kind(training_cases(), 1000),
     "encodings": Kind(encoding_cases(), 500),
+    "merge rules": Kind(rule_cases(), 600),
     "special tokens": Kind(special_cases(), 400),
     "units": Kind(unit_cases(), 400),
     "tokenizers": Kind(tokenizer_cases(), 300),

@@ -288,7 +288,22 @@ SPECIALS = st.one_of(
 CUT_CALLS = st.builds(
     lambda *arguments: CallCase("cut_special", arguments), texts("ab").map(str.encode), SPECIALS
 )
-SPECIAL_TABLE_CALLS = st.builds(lambda special: CallCase("special_table", (special,)), SPECIALS)
+WRONG_FLAGS = st.one_of(
+    st.dictionaries(
+        one_in(4, b"a", st.sampled_from([b"b", b"", "a", None, 1])),
+        st.one_of(
+            st.lists(st.sampled_from(["lstrip", "normalized", "LSTRIP", "", b"lstrip", None, 1])),
+            st.sampled_from([("rstrip",), {"rstrip"}, {}, "rstrip", b"rstrip", None, 1]),
+        ),
+        max_size=2,
+    ),
+    st.sampled_from([None, {}, [], (), "lstrip", 1, {"lstrip"}]),
+)
+SPECIAL_TABLE_CALLS = st.builds(
+    lambda *arguments: CallCase("special_table", arguments),
+    evenly(st.just({b"a": 1}), SPECIALS),
+    WRONG_FLAGS,
+)
 SPECIAL_COUNT_CALLS = st.builds(
     lambda *arguments: CallCase("count_pieces", arguments),
     st.lists(texts("ab") | WRONG_DOCUMENTS, max_size=3),

@@ -7,12 +7,14 @@ makes ties and runs; lengths reach beyond the thresholds in the compiled engine.
 from functools import cache
 from random import Random
 
+import numpy as np
 from hypothesis import strategies as st
 
 from cases import (
     EncodingCase,
     Generated,
     Options,
+    RuleCase,
     SpecialCase,
     TextCase,
     TokenizerCase,
@@ -20,7 +22,7 @@ from cases import (
     UnitCase,
     bytes_of,
 )
-from tokbpe import patterns
+from tokbpe import arguments, patterns
 from tokbpe.fast.encode import SHORT_PIECE_SYMBOLS
 
 BYTES = [bytes([byte]) for byte in range(256)]
@@ -323,6 +325,44 @@ def encoding_cases(draw):
     )
 
 
+@st.composite
+def rule_cases(draw):
+    """Pieces of few letters, in which most ways to cut one give pieces again, with odd ranks."""
+    letters = draw(st.sampled_from(["a", "ab", "abc", "ab ", "aé"]))
+    pieces = draw(
+        st.lists(st.text(letters, min_size=2, max_size=6), max_size=25, unique=True).map(
+            lambda texts: [text.encode() for text in texts]
+        )
+    )
+    symbols = sorted({bytes([byte]) for byte in letters.encode()})
+    alphabet = draw(st.permutations([*symbols, *pieces, *[None] * draw(st.integers(0, 2))]))
+    rule = draw(st.sampled_from(["merge_list", "rank_by_piece"]))
+    ids = {piece: id for id, piece in enumerate(alphabet)}
+    cuts = [(piece, cut) for piece in pieces for cut in range(1, len(piece))]
+    cuts = [(p[:cut], p[cut:], p) for p, cut in cuts if p[:cut] in ids and p[cut:] in ids]
+    listed = draw(st.permutations(cuts)) if rule == "merge_list" else []
+    listed = listed[: draw(st.integers(0, 40))]
+    merges = [(ids[left], ids[right]) for left, right, _ in listed]
+    merge_ids = [ids[piece] for _, _, piece in listed]
+    if draw(one_in(8, False, st.just(True))) and merges:  # a fault
+        merge_ids[-1] = draw(st.integers(0, len(alphabet) + 1))
+    as_arrays = draw(st.booleans())
+    return RuleCase(
+        table={
+            "alphabet": tuple(alphabet) if as_arrays else alphabet,
+            "merges": np.array(merges, np.uint32).reshape(-1, 2) if as_arrays else merges,
+            "pattern": draw(one_in(3, None, PATTERNS)),
+            "merge_ids": np.array(merge_ids, np.uint32) if as_arrays else merge_ids,
+            "merge_rule": rule,
+            "whole_piece_lookup": draw(st.booleans()),
+        },
+        listed=draw(st.booleans()),
+        special=draw(st.sampled_from([{}, {b"ab": 900}, {b" ": 901, b"aa": 902}])),
+        texts=draw(lists(st.text(letters, max_size=40), 1, 4)),
+        limits=draw(lists(one_in(4, None, st.integers(-1, 12)), 1, 3)),
+    )
+
+
 # Special tokens
 
 # Of few symbols, one the beginning or a part of another, and of symbols with a meaning elsewhere.
@@ -347,7 +387,9 @@ def special_documents(spellings):
         st.integers(0, 4),
     )
     other = st.text("ab <|>", max_size=6).map(str.encode)
-    data = lists(evenly(whole, whole, parts, other, st.sampled_from(BROKEN)), 0, 8).map(b"".join)
+    spaces = st.text(" \n\u3000\u200b", max_size=3).map(str.encode)
+    kinds = evenly(whole, whole, parts, other, spaces, st.sampled_from(BROKEN))
+    data = lists(kinds, 0, 8).map(b"".join)
     return data.map(as_text)
 
 
@@ -359,15 +401,19 @@ def as_text(data):
         return data
 
 
+FLAGS = st.lists(st.sampled_from(arguments.TOKEN_FLAGS), max_size=3, unique=True).map(tuple)
+
+
 @st.composite
 def special_cases(draw):
     spellings = draw(st.lists(SPELLINGS, min_size=1, max_size=5, unique=True))
+    flagged = st.sampled_from([spelling.encode() for spelling in spellings])
     documents = draw(st.lists(special_documents(spellings), min_size=1, max_size=4))
     ids = st.integers(0, 300) | st.sampled_from([2**31, 2**32 - 2])
     return SpecialCase(
         documents=documents,
         special={spelling.encode(): draw(ids) for spelling in spellings},
-        prepared=draw(st.booleans()),
+        flags=draw(one_in(3, None, st.dictionaries(flagged, FLAGS))),
         pattern=draw(one_in(3, None, PATTERNS)),
         alphabet=alphabet_of(
             b"".join(map(bytes_of, documents)),

@@ -54,8 +54,13 @@ def long_decoding():
 
 
 def long_search_for_special_tokens():
-    # Each of these letters begins a spelling, which never ends well.
-    fast.cut_special(b"a" * 10_000_000, {b"a" * 5000 + b"b": 1})
+    # Each of these letters ends a spelling, which never begins well.
+    fast.cut_special(b"b" * 200_000_000, {b"a" + b"b" * 5000: 1})
+
+
+def long_white_space():
+    table = fast.special_table({b"<e>": 1}, {b"<e>": ("rstrip",)})
+    fast.cut_special(b"<e>" + b" " * 200_000_000, table)
 
 
 def many_special_tokens():
@@ -72,6 +77,7 @@ def many_special_tokens():
         long_encoding_of_pieces,
         long_decoding,
         long_search_for_special_tokens,
+        long_white_space,
         many_special_tokens,
     ],
 )

@@ -77,10 +77,28 @@ FAULTS = {
         "more = self.add_slice(&scanner, 0)",
         "special tokens",
     ),
+    "whole pieces not looked up": Fault(
+        "encode",
+        "ids[0] = whole_piece(self.table, piece, size)",
+        "ids[0] = NONE",
+        "merge rules",
+    ),
+    "the last of equal ranks first": Fault(
+        "encode",
+        "            if ranks[i] < ranks[best]:",
+        "            if ranks[i] <= ranks[best]:",
+        "merge rules",
+    ),
+    "counting one too many": Fault(
+        "encode",
+        "return self.counted > self.most",
+        "return self.counted >= self.most",
+        "merge rules",
+    ),
     "every character ends a word": Fault(
         "encode",
-        "self.unit == WORD and place + width == size,",
-        "self.unit == WORD,",
+        "table.unit == WORD and place + width == size,",
+        "table.unit == WORD,",
         "units",
     ),
 }

@@ -1,16 +1,18 @@
 """Special tokens and reserved ids: found only where they are allowed, never out of plain text."""
 
 import re
+import time
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import bytes_of
-from strategies import SEEDS, SPELLINGS, special_documents, texts
-from tokbpe import Tokenizer, engines
+from strategies import FLAGS, SEEDS, SPELLINGS, special_documents, texts
+from tokbpe import Tokenizer, engines, fast, reference
+from tokbpe.fast.special import WINDOW_SIZE
 
 pytestmark = pytest.mark.core
 
@@ -374,6 +376,108 @@ def test_many_places_that_almost_match(engine, size):
     text = b"a" * size
     assert engine.cut_special(text, {spelling: 1}) == [(text, None)]
     assert engine.cut_special(text + b"b", {spelling: 1}) == [(text[50:], None), (spelling, 1)]
+
+
+# Long texts: the compiled search reads them in windows, each from its end, and in linear time
+
+WIDTHS = [1, 7, WINDOW_SIZE - 1, WINDOW_SIZE, WINDOW_SIZE + 1, 3 * WINDOW_SIZE]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_edges_of_windows(width):
+    spelling = b"<" + b"-" * (width - 2) + b">" * (width > 1)
+    for edge in (0, WINDOW_SIZE, 2 * WINDOW_SIZE, width):
+        for place in range(max(edge - 2, 0), edge + 3):
+            before, behind = b"a" * place, b"a" * (WINDOW_SIZE + 2 - place % 3)
+            expected = [(before, None), (spelling, 1), (spelling, 1), (behind, None)]
+            found = fast.cut_special(before + spelling * 2 + behind, {spelling: 1, b"b": 2})
+            assert found == [(part, id) for part, id in expected if part]
+
+
+@given(
+    spellings=st.lists(st.text("ab ", min_size=1, max_size=9), min_size=1, max_size=5, unique=True),
+    flags=st.lists(FLAGS, min_size=5, max_size=5),
+    letters=st.sampled_from(["ab", "ab ", "aaaaab", "a  "]),
+    seed=SEEDS,
+)
+@settings(max_examples=10)
+def test_long_texts(spellings, flags, letters, seed):
+    special = {spelling.encode(): number for number, spelling in enumerate(spellings)}
+    flagged = dict(zip(special, flags))
+    text = "".join(Random(seed).choices(letters, k=3 * WINDOW_SIZE))
+    expected, found = (
+        engine.cut_special(text, engine.special_table(special, flagged))
+        for engine in (reference, fast)
+    )
+    assert found == expected
+
+
+def seconds(work):
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+STRIP = ("lstrip", "rstrip")
+# What is repeated, what is looked for, and the flags.
+HOSTILE = {
+    "a long one that never begins well": (b"b", {b"a" + b"b" * 5000: 1}, {}),
+    "and a short one": (b"a", {b"a" * 5000 + b"b": 1, b"a": 2}, {}),
+    "many beginnings": (b"<|a|>", {b"<|a%d|>" % number: number for number in range(1000)}, {}),
+    "white space that is taken again and again": (
+        b" ", {b" ": 1, b"  ": 2}, {b" ": ("rstrip",), b"  ": ("rstrip",)},
+    ),
+    "white space that is looked at again": (
+        b" \t", {b" ": 1, b"\t": 2}, {b" ": STRIP, b"\t": STRIP},
+    ),
+    "no words": (b"a", {b"aa": 1, b"a": 2}, {b"aa": ("single_word",), b"a": ("single_word",)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_growth_with_the_text(kind):
+    """Four times the text takes about four times as long, and not sixteen times."""
+    unit, special, flags = HOSTILE[kind]
+    table = fast.special_table(special, flags)
+
+    def cutting(size):
+        text = unit * (size // len(unit))
+        return seconds(lambda: fast.cut_special(text, table))
+
+    assert cutting(800_000) < 10 * cutting(200_000) + 0.1
+
+
+def test_growth_with_the_longest_spelling():
+    """It does not matter how long a spelling is that is not there."""
+
+    def cutting(width):
+        special = {b"a" * width + b"b": 1, b"a": 2, b"c" + b"a" * width: 3}
+        table = fast.special_table(special)
+        return seconds(lambda: fast.cut_special(b"a" * 200_000, table))
+
+    assert cutting(50_000) < 10 * cutting(500) + 0.1
+
+
+SPELLING_SETS = {
+    "one": lambda size: [b"a" * size + b"b"],
+    "many": lambda size: [b"%d" % number + b"a" * 90 for number in range(size // 100)],
+    "one long": lambda size: [b"a" * (size // 2), *(b"%d" % n for n in range(size // 10))],
+    "in each other": lambda size: [b"a" * width for width in range(1, int((2 * size) ** 0.5))],
+}
+
+
+@pytest.mark.parametrize("kind", SPELLING_SETS)
+def test_growth_of_tables(kind):
+    """Four times the bytes in all spellings take about four times as long."""
+
+    def building(size):
+        special = {spelling: n for n, spelling in enumerate(SPELLING_SETS[kind](size))}
+        return seconds(lambda: fast.special_table(special))
+
+    assert building(800_000) < 10 * building(200_000) + 0.1
 
 
 # Odd spellings

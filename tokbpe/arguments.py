@@ -5,8 +5,11 @@ named for a fault returns the exception, for its caller to raise.
 """
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Pair: TypeAlias = tuple[int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -16,6 +19,7 @@ Documents: TypeAlias = Document | Iterable[Document]
 DOCUMENT_TYPES = (str, bytes, bytearray, memoryview)
 TIE_BREAKS = ("smallest", "first", "greatest")
 ERRORS = ("strict", "replace")
+TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
 LARGEST_VOCABULARY = 2**32 - 1
 
@@ -90,6 +94,23 @@ def as_index(value: object) -> int | None:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return None
+
+
+def each(function: Callable[[Item], Result], items: Iterable[Item], name: str) -> list[Result]:
+    """What a function makes of each item; what it raises names the item."""
+    if isinstance(items, (*DOCUMENT_TYPES, Mapping)) or not isinstance(items, Iterable):
+        raise TypeError(f"a batch must be an iterable of {name}s, not {type_name(items)}")
+    results = []
+    for index, item in enumerate(items):
+        try:
+            results.append(function(item))
+        except (UnicodeEncodeError, UnicodeDecodeError) as error:
+            error.reason += f" ({name} {index})"
+            raise
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name} {index}: {error}") from error
+    return results
 
 
 # Documents
@@ -236,6 +257,11 @@ def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> ValueErro
     )
 
 
+def count_limit(value: object) -> int:
+    """How many ids are counted at most."""
+    return 2**63 - 2 if value is None else whole_number(value, "limit", 0, 2**63 - 2)
+
+
 def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:
     """Spelling -> id of special tokens."""
     if not isinstance(special, Mapping):
@@ -249,6 +275,32 @@ def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:
         name = f"the id of special token {spelling!r}"
         spellings[bytes(spelling)] = whole_number(id, name, 0, LARGEST_VOCABULARY - 1)
     return spellings
+
+
+def special_flags(
+    flags: Mapping[bytes, Collection[str]] | None, spellings: Mapping[bytes, int]
+) -> dict[bytes, tuple[str, ...]]:
+    """Spelling -> flags, for some of the special tokens."""
+    if flags is None:
+        return {}
+    if not isinstance(flags, Mapping):
+        raise TypeError(f"flags must be a mapping from spelling to flags, not {type_name(flags)}")
+    checked: dict[bytes, tuple[str, ...]] = {}
+    for spelling, values in flags.items():
+        if spelling not in spellings:
+            raise ValueError(
+                f"there are flags for {spelling!r}, which is no special token; "
+                f"there are {sorted(spellings)}"
+            )
+        name = f"special token {spelling!r}"
+        if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
+            raise TypeError(
+                f"the flags of {name} must be a tuple of texts, not {type_name(values)}"
+            )
+        checked[bytes(spelling)] = tuple(
+            choice(value, f"a flag of {name}", TOKEN_FLAGS) for value in values
+        )
+    return checked
 
 
 def chat_turn(turn: object, index: int) -> tuple[str, str]:

@@ -2,12 +2,13 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from tokbpe import arguments
 from tokbpe.arguments import Buffer, Documents, Pair
 from tokbpe.patterns import Pattern
+from tokbpe.ranks import Pieces
 
 NAMES = ("fast", "reference")
 VARIABLE = "TOKBPE_ENGINE"
@@ -57,13 +58,27 @@ class Engine(Protocol):
         merge_ids: Iterable[int] | None = ...,
         unit: str = ...,
         unknown: int | None = ...,
+        merge_rule: str = ...,
+        whole_piece_lookup: bool = ...,
     ) -> Any: ...
 
-    def special_table(self, special: Mapping[bytes, int]) -> Any: ...
+    def read_ranks(self, data: bytes) -> Pieces: ...
+
+    def cut_pieces(self, blob: bytes, sizes: Any) -> Pieces: ...
+
+    def special_table(
+        self,
+        spellings: Mapping[bytes, int],
+        flags: Mapping[bytes, Collection[str]] | None = ...,
+    ) -> Any: ...
 
     def cut_special(self, data: bytes, special: Any) -> list[tuple[bytes, int | None]]: ...
 
     def encode(self, text: str | Buffer, table: Any, special: Any = ...) -> list[int]: ...
+
+    def count(
+        self, text: str | Buffer, table: Any, special: Any = ..., limit: int | None = ...
+    ) -> int: ...
 
     def decoding_table(
         self, vocabulary: Iterable[bytes | None], unknown: bytes | None = ...

@@ -27,10 +27,12 @@ Training
 Encoding and decoding
   9. Inside each piece the neighbors whose merge was learned earliest are merged first, and of
      those the leftmost, one place at a time, until no neighbors can be merged.
- 10. Decoding joins the bytes of the ids.
+ 10. Vocabularies of others may rank by piece: any neighbors merge that join to a piece, that of
+     the lowest id first. Or they look a whole piece up before anything is merged.
+ 11. Decoding joins the bytes of the ids.
 
 Special tokens
- 11. The spelling of a special token that is looked for is cut out of a document before all this,
+ 12. The spelling of a special token that is looked for is cut out of a document before all this,
      the longest one at the leftmost place. The parts between are documents of their own.
 """
 
@@ -39,16 +41,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tokbpe import arguments, patterns
-from tokbpe.arguments import Buffer, Documents, Pair
+from tokbpe.arguments import Document, Documents, Pair
 from tokbpe.patterns import Pattern
-from tokbpe.special import cut_special, special_table
+from tokbpe.ranks import cut_pieces, read_ranks
+from tokbpe.special import Special, cut_special, special_table
 from tokbpe.symbols import symbols
 from tokbpe.tables import DecodingTable, EncodingTable, decoding_table, encoding_table
 
 NOT_UTF8 = re.compile("([\udc80-\udcff]+)")
 
 
-def split(text: str | Buffer, pattern: str | Pattern | None = None) -> list[bytes]:
+def split(text: Document, pattern: str | Pattern | None = None) -> list[bytes]:
     """Cut one document into its pieces (points 1 to 3).
 
     ("I like it", "gpt2") -> [b"I", b" like", b" it"]
@@ -61,34 +64,13 @@ def split(text: str | Buffer, pattern: str | Pattern | None = None) -> list[byte
     # Every second run is one of bytes that are no UTF-8, each decoded to a lone surrogate.
     runs = NOT_UTF8.split(data.decode("utf-8", "surrogateescape"))
     for number, run in enumerate(runs):
-        texts = cut(run, pattern) if number % 2 == 0 else [run]
+        texts = patterns.cut(run, pattern) if number % 2 == 0 else [run]
         pieces += [text.encode("utf-8", "surrogateescape") for text in texts]
     return pieces
 
 
-def cut(text: str, pattern: Pattern) -> list[str]:
-    """The matches of a pattern and the text between them; several regexes cut one after another."""
-    texts = [text]
-    for regex in pattern.regexes:
-        parts = []
-        for text in texts:
-            end = 0
-            for match in regex.finditer(text):
-                if match.group():
-                    if pattern.keep_gaps:
-                        parts.append(text[end : match.start()])
-                    parts.append(match.group())
-                    end = match.end()
-            if pattern.keep_gaps:
-                parts.append(text[end:])
-        texts = [part for part in parts if part]
-    return texts
-
-
 def count_pieces(
-    corpus: Documents,
-    pattern: str | Pattern | None = None,
-    special: Mapping[bytes, int] | None = None,
+    corpus: Documents, pattern: str | Pattern | None = None, special: Special = None
 ) -> dict[bytes, int]:
     """Count equal pieces of all documents, in order of first appearance (point 4).
 
@@ -199,21 +181,38 @@ def train(
     return merges, counts
 
 
-def encode(
-    text: str | Buffer, table: EncodingTable, special: Mapping[bytes, int] | None = None
-) -> list[int]:
-    """The ids of a document, special tokens cut out first (points 9 and 11)."""
-    ids: list[int] = []
+def encode(text: Document, table: EncodingTable, special: Special = None) -> list[int]:
+    """The ids of a document."""
+    return [id for ids in encoded_pieces(text, table, special) for id in ids]
+
+
+def count(
+    text: Document, table: EncodingTable, special: Special = None, limit: int | None = None
+) -> int:
+    """How many ids a document has. Beyond a `limit` counting ends and gives one more than it."""
+    most = arguments.count_limit(limit)
+    total = 0
+    for ids in encoded_pieces(text, table, special):
+        total += len(ids)
+        if total > most:
+            return most + 1
+    return total
+
+
+def encoded_pieces(text: Document, table: EncodingTable, special: Special) -> Iterator[list[int]]:
+    """The ids of each piece and each special token (points 9, 10 and 12)."""
+    data = arguments.document_bytes(text)
     position = 0
-    for part, special_id in cut_special(arguments.document_bytes(text), special):
-        if special_id is None:
-            for piece in split(part, table.pattern):
-                ids += merge_piece(base_ids(piece, table, position), table.merges)
-                position += len(piece)
-        else:
-            ids.append(special_id)
-            position += len(part)
-    return ids
+    for part, special_id in cut_special(data, special):
+        for piece in split(part, table.pattern) if special_id is None else [part]:
+            position = data.index(piece, position)  # patterns may drop text between pieces
+            if special_id is not None:
+                yield [special_id]
+            elif piece in table.whole_pieces:
+                yield [table.whole_pieces[piece]]
+            else:
+                yield merge_piece(base_ids(piece, table, position), table.merges)
+            position += len(piece)
 
 
 def base_ids(piece: bytes, table: EncodingTable, position: int) -> list[int]:
@@ -228,7 +227,7 @@ def base_ids(piece: bytes, table: EncodingTable, position: int) -> list[int]:
 
 
 def merge_piece(ids: list[int], merges: Mapping[Pair, tuple[int, int]]) -> list[int]:
-    """Merge the earliest learned pair, the leftmost of equals, again and again (point 9).
+    """Merge the pair of lowest rank, the leftmost of equals, again and again (point 9).
 
     ([1, 2, 3], {(2, 3): (0, 4), (1, 2): (1, 5)}) -> [1, 4]
     """
@@ -243,7 +242,7 @@ def merge_piece(ids: list[int], merges: Mapping[Pair, tuple[int, int]]) -> list[
 
 
 def decode(ids: Iterable[int], table: DecodingTable) -> bytes:
-    """The bytes of ids, joined (point 10)."""
+    """The bytes of ids, joined (point 11)."""
     return b"".join(
         arguments.known_piece(id, position, table.pieces, table.unknown)
         for position, id in enumerate(arguments.ids(ids))

@@ -1,12 +1,14 @@
 """What encoding and decoding look up, checked and prepared once, in the form of the reference."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tokbpe import arguments, patterns
 from tokbpe.arguments import Pair
 from tokbpe.patterns import Pattern
 from tokbpe.symbols import MARKER, UNITS
+
+MERGE_RULES = ("merge_list", "rank_by_piece")
 
 
 class EncodingTable(NamedTuple):
@@ -17,6 +19,7 @@ class EncodingTable(NamedTuple):
     pattern: Pattern | None
     unit: str
     unknown: int | None
+    whole_pieces: Mapping[bytes, int]  # what is taken at once
 
 
 def encoding_table(
@@ -26,35 +29,55 @@ def encoding_table(
     merge_ids: Iterable[int] | None = None,
     unit: str = "byte",
     unknown: int | None = None,
+    merge_rule: str = "merge_list",
+    whole_piece_lookup: bool = False,
 ) -> EncodingTable:
-    """Prepare `encode`. The alphabet gives each base id its symbol (None: the id has none).
+    """Prepare `encode`. The alphabet gives each base id its symbol (None: the id has none); with
+    the unit "byte" it may also hold longer pieces.
 
     Merge number n has the id len(alphabet) + n, or merge_ids[n]. Pieces fall into symbols by
     `unit`: "byte", "character" or "word". A symbol that the alphabet lacks gets the id
     `unknown`, or is an error if there is none.
+
+    With the merge rule "rank_by_piece" there is no list of merges: any two neighbors merge
+    that join to an entry of the alphabet, whose id is the rank. With `whole_piece_lookup` a piece
+    that is an entry, or made by a merge, is not merged but taken at once.
     """
     arguments.choice(unit, "unit", UNITS)
+    arguments.choice(merge_rule, "merge_rule", MERGE_RULES)
     if unknown is not None:
         unknown = arguments.whole_number(unknown, "unknown", 0, arguments.LARGEST_VOCABULARY - 1)
     elif unit != "byte":
         raise ValueError(f"the unit {unit!r} needs an id for unknown symbols")
-    symbols = base_symbols(alphabet, unit)
+    if unit != "byte" and (merge_rule != "merge_list" or whole_piece_lookup):
+        raise ValueError(f"rank_by_piece and whole_piece_lookup are for bytes, not for {unit!r}")
+    entries = alphabet_entries(alphabet, unit)
+    pieces = {piece: id for id, piece in entries.items()}
+    ranked = ranked_merges(pieces, merges, len(alphabet), merge_ids)
+    if whole_piece_lookup:
+        for id, piece in made_pieces(entries, ranked, [id for _, id in ranked.values()]):
+            pieces.setdefault(piece, id)
+    if merge_rule == "rank_by_piece":
+        if ranked:
+            raise ValueError(f"the merge rule 'rank_by_piece' has no list of {len(ranked)} merges")
+        ranked = merges_of_pieces(pieces)
     return EncodingTable(
-        symbols,
-        ranked_merges(symbols, merges, len(alphabet), merge_ids),
+        {piece: id for id, piece in entries.items() if unit != "byte" or len(piece) == 1},
+        ranked,
         patterns.for_unit(pattern, unit),
         unit,
         unknown,
+        pieces if whole_piece_lookup else {},
     )
 
 
-ONE = {"byte": "one byte", "character": "one character", "word": "one character, marked or not"}
+ONE = {"byte": "some bytes", "character": "one character", "word": "one character, marked or not"}
 
 
-def is_symbol(data: bytes, unit: str) -> bool:
-    """Whether pieces can fall into it."""
+def is_entry(data: bytes, unit: str) -> bool:
+    """Whether an alphabet can hold it."""
     if unit == "byte":
-        return len(data) == 1
+        return len(data) > 0
     if unit == "word":
         data = data.removesuffix(MARKER)
     try:
@@ -63,22 +86,52 @@ def is_symbol(data: bytes, unit: str) -> bool:
         return False
 
 
-def base_symbols(alphabet: Sequence[bytes | None], unit: str) -> dict[bytes, int]:
-    """Symbol -> id."""
-    symbols: dict[bytes, int] = {}
-    for id, symbol in enumerate(alphabet):
-        if symbol is None:
+def alphabet_entries(alphabet: Sequence[bytes | None], unit: str) -> dict[int, bytes]:
+    """Id -> symbol or longer piece."""
+    ids: dict[bytes, int] = {}
+    for id, entry in enumerate(alphabet):
+        if entry is None:
             continue
-        if not isinstance(symbol, bytes) or not is_symbol(symbol, unit):
-            raise ValueError(f"alphabet entry {id} must be {ONE[unit]} or None, not {symbol!r}")
-        if symbol in symbols:
-            raise ValueError(f"alphabet entries {symbols[symbol]} and {id} are both {symbol!r}")
-        symbols[symbol] = id
-    return symbols
+        if not isinstance(entry, bytes) or not is_entry(entry, unit):
+            raise ValueError(f"alphabet entry {id} must be {ONE[unit]} or None, not {entry!r}")
+        if entry in ids:
+            raise ValueError(f"alphabet entries {ids[entry]} and {id} are both {entry!r}")
+        ids[entry] = id
+    return {id: entry for entry, id in ids.items()}
+
+
+def merges_of_pieces(pieces: Mapping[bytes, int]) -> dict[Pair, tuple[int, int]]:
+    """Any two pieces that join to a piece -> its id, as rank and id."""
+    return {
+        (pieces[piece[:cut]], pieces[piece[cut:]]): (id, id)
+        for piece, id in pieces.items()
+        for cut in range(1, len(piece))
+        if piece[:cut] in pieces and piece[cut:] in pieces
+    }
+
+
+def made_pieces(
+    entries: Mapping[int, bytes], merges: Iterable[Pair], ids: Iterable[int]
+) -> Iterator[tuple[int, bytes]]:
+    """The id and the bytes of each merge, which may join merges that stand after it."""
+    known = dict(entries)
+    waiting = list(zip(merges, ids))
+    while waiting:
+        later = []
+        for (left, right), id in waiting:
+            if left in known and right in known:
+                known.setdefault(id, known[left] + known[right])
+                yield id, known[left] + known[right]
+            else:
+                later.append(((left, right), id))
+        if len(later) == len(waiting):
+            (left, right), id = later[0]
+            raise ValueError(f"id {id} joins {left} and {right}, of which one is never made")
+        waiting = later
 
 
 def ranked_merges(
-    symbols: Mapping[bytes, int],
+    entries: Mapping[bytes, int],
     merges: Iterable[Pair],
     first_id: int,
     merge_ids: Iterable[int] | None,
@@ -90,7 +143,7 @@ def ranked_merges(
         raise ValueError(f"{len(pairs)} merges, but {len(ids)} ids for them")
     if merge_ids is not None:
         ids = [merge_id(id, rank) for rank, id in enumerate(ids)]
-    known = set(symbols.values())
+    known = set(entries.values())
     if merge_ids is not None:
         known.update(ids)
     ranked: dict[Pair, tuple[int, int]] = {}

@@ -6,6 +6,7 @@ of another Unicode each. `python -m tokbpe.unicode_generate` writes it.
 
 import functools
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -74,6 +75,12 @@ def complement(ranges: Ranges) -> Ranges:
 def intersection(one: Ranges, other: Ranges) -> Ranges:
     """The code points of both; the ranges given must be merged."""
     return complement(merged(complement(one) + complement(other)))
+
+
+def includes(ranges: Ranges, char: str) -> bool:
+    """Whether a character is one of them; the ranges given must be merged."""
+    number = bisect_right(ranges, (ord(char), HIGHEST))
+    return number > 0 and ord(char) <= ranges[number - 1][1]
 
 
 def case_variants(char: str) -> str:

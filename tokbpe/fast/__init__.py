@@ -7,9 +7,11 @@ Only two types differ: `train` returns NumPy arrays, and the tables that `encodi
 try:
     from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
-    from tokbpe.fast.encode import encode, encoding_table
+    from tokbpe.fast.encode import count, encode
+    from tokbpe.fast.ranks import cut_pieces, read_ranks
     from tokbpe.fast.special import cut_special, special_table
     from tokbpe.fast.split import split
+    from tokbpe.fast.table import encoding_table
     from tokbpe.fast.train import train, train_steps
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("tokbpe.fast."):
@@ -20,14 +22,17 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
+    "count",
     "count_pairs",
     "count_pieces",
+    "cut_pieces",
     "cut_special",
     "decode",
     "decoding_table",
     "encode",
     "encoding_table",
     "merge_pair",
+    "read_ranks",
     "special_table",
     "split",
     "train",

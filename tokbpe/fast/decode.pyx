@@ -144,7 +144,7 @@ def decoding_table(vocabulary, unknown=None):
 
 
 def decode(ids, DecodingTable table not None):
-    """The bytes of ids, joined (point 10).
+    """The bytes of ids, joined (point 11).
 
     The twin of `tokbpe.reference.decode`. Arrays are read without the GIL.
     """

@@ -12,28 +12,26 @@ from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memmove
 
-from tokbpe import arguments, reference, tables
-from tokbpe.symbols import MARKER
+from tokbpe import arguments, reference
 
-from .memory cimport reserve, resized
-from .pairs cimport (
-    NOT_FOUND as NONE,  # no id, no merge, no neighbor
-    PairTable,
-    close_pair_table,
-    find_pair,
-    make_pair,
-    open_pair_table,
-    put_pair,
+from .characters cimport code_point
+from .memory cimport look_for_signals, reserve
+from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
+from .pairs cimport find_pair, make_pair
+from .special cimport SpecialSearch, SpecialTable, as_special_table
+from .split cimport NOT_COMPILED, Scanner, next_piece, open_scanner, utf8_width
+from .table cimport (
+    BYTE,
+    WORD,
+    EncodingTable,
+    joined_piece,
+    merged_id,
+    rank_of,
+    whole_piece,
 )
-from .special cimport SpecialTable, as_special_table
-from .split cimport (
-    NOT_COMPILED,
-    Scanner,
-    next_piece,
-    open_scanner,
-    scanner_kind,
-    utf8_width,
-)
+
+cdef extern from "hash.h" nogil:
+    uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte) noexcept
 
 # Pieces of more symbols than this are merged with a heap.
 cdef enum:
@@ -43,127 +41,12 @@ cdef enum:
 cdef enum:
     SLICE = 1000000
 
+# How many bytes come before a table lists the pairs of its pieces.
+cdef enum:
+    TEXT_BEFORE_PAIRS = 65536
+
 SHORT_PIECE_SYMBOLS = SHORT_PIECE
-
-
-cdef enum Unit:
-    BYTE
-    CHARACTER
-    WORD
-
-UNIT_NUMBERS = {"byte": BYTE, "character": CHARACTER, "word": WORD}
-
-
-@cython.final
-cdef class EncodingTable:
-    """What `encode` looks up. It never changes, so threads may share it."""
-
-    cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
-    cdef uint32_t *merge_ids  # by rank
-    cdef uint32_t byte_ids[256]
-    cdef PairTable character_ids  # code point and whether it ends a word -> id
-    cdef uint32_t unknown  # NONE: a symbol that the alphabet lacks is an error
-    cdef dict symbols
-    cdef object pattern
-    cdef int kind
-    cdef int unit
-
-    def __cinit__(
-        self, alphabet, merges, pattern=None, merge_ids=None, unit="byte", unknown=None
-    ):
-        checked = tables.encoding_table(alphabet, merges, pattern, merge_ids, unit, unknown)
-        self.symbols = checked.symbols
-        self.pattern = checked.pattern
-        self.kind = scanner_kind(checked.pattern)
-        self.unit = UNIT_NUMBERS[unit]
-        self.unknown = NONE if checked.unknown is None else <uint32_t> checked.unknown
-        self.read_symbols()
-        self.read_merges(checked.merges)
-
-    def __dealloc__(self):
-        close_pair_table(&self.ranks)
-        close_pair_table(&self.character_ids)
-        free(self.merge_ids)
-
-    cdef int read_symbols(self) except -1:
-        cdef uint32_t i
-        cdef bint last
-        for i in range(256):
-            self.byte_ids[i] = self.unknown
-        open_pair_table(&self.character_ids, 6)
-        for symbol, id in self.symbols.items():
-            if self.unit == BYTE:
-                self.byte_ids[<uint8_t> symbol[0]] = id
-            else:
-                last = self.unit == WORD and symbol.endswith(MARKER)
-                character = symbol[: len(symbol) - 1] if last else symbol
-                put_pair(&self.character_ids, make_pair(ord(character.decode("utf-8")), last), id)
-        return 0
-
-    cdef int read_merges(self, dict merges) except -1:
-        cdef uint32_t rank
-        open_pair_table(&self.ranks, 10)
-        self.merge_ids = <uint32_t *> resized(NULL, len(merges), sizeof(uint32_t))
-        if self.merge_ids == NULL:
-            raise MemoryError(f"no memory for {len(merges)} merges")
-        for (left, right), (rank, id) in merges.items():
-            put_pair(&self.ranks, make_pair(left, right), rank)
-            self.merge_ids[rank] = id
-        return 0
-
-    cdef inline uint32_t rank(self, uint32_t left, uint32_t right) noexcept nogil:
-        """The rank of the merge of two neighbors, NONE if there is none."""
-        return find_pair(&self.ranks, make_pair(left, right))
-
-    cdef size_t read_bytes(
-        self,
-        const uint8_t *piece,  # IN
-        size_t size,
-        uint32_t *ids,  # OUT
-    ) noexcept nogil:
-        """The ids of the bytes of a piece, up to the first that has none; how many there are."""
-        cdef size_t i
-        for i in range(size):
-            ids[i] = self.byte_ids[piece[i]]
-            if ids[i] == NONE:
-                return i
-        return size
-
-    cdef size_t read_characters(
-        self,
-        const uint8_t *piece,  # IN
-        size_t size,
-        uint32_t *ids,  # OUT
-    ) noexcept nogil:
-        """The ids of the characters of a piece; how many there are."""
-        cdef size_t count = 0
-        cdef size_t place = 0
-        cdef size_t width
-        cdef uint32_t id
-        while place < size:
-            width = utf8_width(piece + place, size - place)
-            id = NONE
-            if width:
-                id = find_pair(
-                    &self.character_ids,
-                    make_pair(
-                        code_point(piece + place, width),
-                        self.unit == WORD and place + width == size,
-                    ),
-                )
-            ids[count] = self.unknown if id == NONE else id
-            count += 1
-            place += width if width else 1
-        return count
-
-
-cdef inline uint32_t code_point(const uint8_t *p, size_t width) noexcept nogil:
-    """The UTF-8 character of so many bytes."""
-    cdef size_t i
-    cdef uint32_t code = p[0] if width == 1 else p[0] & (0x7F >> width)
-    for i in range(1, width):
-        code = code << 6 | p[i] & 0x3F
-    return code
+TEXT_BEFORE_PAIRS_SIZE = TEXT_BEFORE_PAIRS
 
 
 # A token of a long piece; dead tokens were merged into their left neighbor.
@@ -181,6 +64,12 @@ cdef class Encoding:
     cdef uint32_t *ids
     cdef size_t size
     cdef size_t capacity
+    cdef bint by_bytes  # whether the pairs of the table are not listed yet
+    cdef const uint8_t *piece  # that is merged, and the hashes of its beginnings
+    cdef uint64_t *hashes
+    cdef size_t hash_capacity
+    cdef bint only_counting
+    cdef size_t counted, most  # ids, when only counting
     cdef Token *tokens
     cdef size_t token_capacity
     cdef uint64_t *heap  # rank << 32 | place: the earliest learned first, then the leftmost
@@ -194,9 +83,10 @@ cdef class Encoding:
         free(self.ids)
         free(self.tokens)
         free(self.heap)
+        free(self.hashes)
 
     cdef int add_text(self, bytes data, SpecialTable special) except -1:
-        """Encode a document, special tokens cut out first (point 11)."""
+        """Encode a document, special tokens cut out first (point 12)."""
         cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(data)
         cdef size_t size = len(data)
         cdef size_t done = 0
@@ -204,22 +94,38 @@ cdef class Encoding:
         cdef size_t place = size
         cdef size_t steps = 0
         cdef uint32_t id = 0
+        cdef SpecialSearch search = None if special is None else SpecialSearch(special, data)
+        self.choose_way(size)
         while done < size:
-            if special is not None:
+            if search is not None:
                 with nogil:
-                    place = special.find(start, done, size, &length, &id)
+                    place = search.find(&length, &id)
             if self.table.kind == NOT_COMPILED:
-                self.add_pieces(reference.split(data[done:place], self.table.pattern), done)
+                self.add_pieces(data, done, place)
             else:
                 self.add_part(start, done, place)
+            if self.enough():
+                break
             if length:
                 reserve(<void **> &self.ids, &self.capacity, self.size + 1, sizeof(uint32_t))
                 self.ids[self.size] = id
                 self.size += 1
+                if self.enough():
+                    break
             done = place + length
             steps += 1
             if steps % SLICE == 0:
                 PyErr_CheckSignals()
+        return 0
+
+    cdef int choose_way(self, size_t size) except -1:
+        """How pairs are to be looked up in a document of this size."""
+        if self.table.listed:
+            return 0
+        self.table.text_size += size
+        if self.table.text_size >= TEXT_BEFORE_PAIRS:
+            self.table.list_pairs()
+        self.by_bytes = not self.table.listed
         return 0
 
     cdef int add_part(self, const uint8_t *data, size_t first, size_t last) except -1:
@@ -233,15 +139,19 @@ cdef class Encoding:
             PyErr_CheckSignals()
         return 0
 
-    cdef int add_pieces(self, list pieces, size_t position) except -1:
-        """Encode pieces that the reference's splitter cut, the first of which is at `position`."""
+    cdef int add_pieces(self, bytes data, size_t first, size_t last) except -1:
+        """Encode data[first:last] by the reference's splitter."""
         cdef const uint8_t *start
         cdef size_t size
-        for piece in pieces:
+        cdef size_t position = first
+        for piece in reference.split(data[first:last], self.table.pattern):
             start = <const uint8_t *> PyBytes_AS_STRING(piece)
             size = PyBytes_GET_SIZE(piece)
+            position = data.index(piece, position)  # patterns may drop text between pieces
             with nogil:
                 self.add_piece(start, size, position)
+            if self.enough():
+                break
             position += size
             PyErr_CheckSignals()
         return 0
@@ -254,8 +164,18 @@ cdef class Encoding:
             if not next_piece(scanner, &start, &end):
                 return False
             self.add_piece(scanner.data + start, end - start, position + start)
+            if self.enough():
+                return False
             done += end - start
         return True
+
+    cdef inline bint enough(self) noexcept nogil:
+        """When only counting: count the ids instead of keeping them, and tell at the limit."""
+        if not self.only_counting:
+            return False
+        self.counted += self.size
+        self.size = 0
+        return self.counted > self.most
 
     cdef int add_piece(self, const uint8_t *piece, size_t size, size_t position) except -1 nogil:
         """Encode a piece that stands at `position` of the document."""
@@ -263,20 +183,46 @@ cdef class Encoding:
         cdef uint32_t *ids
         reserve(<void **> &self.ids, &self.capacity, self.size + size, sizeof(uint32_t))
         ids = self.ids + self.size
+        ids[0] = whole_piece(self.table, piece, size)
+        if ids[0] != NONE:
+            self.size += 1
+            return 0
         if self.table.unit == BYTE:
-            count = self.table.read_bytes(piece, size, ids)
+            count = read_bytes(self.table, piece, size, ids)
             if count < size:
                 with gil:
                     raise arguments.absent_byte(piece[count], position + count, self.table.symbols)
         else:
-            count = self.table.read_characters(piece, size, ids)
-        if self.table.ranks.used == 0:
+            count = read_characters(self.table, piece, size, ids)
+        if self.by_bytes:
+            self.read_hashes(piece, size)
+            self.size += self.merge_long(ids, count)
+        elif self.table.ranks.used == 0:
             self.size += count
         elif count <= SHORT_PIECE:
             self.size += merge_short(self.table, ids, <uint32_t> count)
         else:
             self.size += self.merge_long(ids, count)
         return 0
+
+    cdef int read_hashes(self, const uint8_t *piece, size_t size) except -1 nogil:
+        """The hashes of all beginnings of a piece."""
+        cdef size_t place
+        reserve(<void **> &self.hashes, &self.hash_capacity, size + 1, sizeof(uint64_t))
+        self.piece = piece
+        self.hashes[0] = 0
+        for place in range(size):
+            self.hashes[place + 1] = tokbpe_hash_next(self.hashes[place], piece[place])
+        return 0
+
+    cdef inline uint32_t rank_at(self, uint32_t place, uint32_t right, size_t size) noexcept nogil:
+        """The rank of the merge of two tokens of a piece of `size` symbols, NONE if there is
+        none."""
+        cdef size_t end
+        if not self.by_bytes:
+            return rank_of(self.table, self.tokens[place].id, self.tokens[right].id)
+        end = size if self.tokens[right].next == NONE else self.tokens[right].next
+        return joined_piece(self.table, self.piece, self.hashes, place, end)
 
     cdef size_t merge_long(self, uint32_t *ids, size_t size) except 0 nogil:
         """Merge the symbols of a piece in place; returns how many ids are left (point 9)."""
@@ -297,7 +243,7 @@ cdef class Encoding:
                                   place + 1 if place + 1 < size else NONE)
         self.heap_size = 0
         for place in range(<uint32_t> size):
-            self.offer(place)
+            self.offer(place, size)
             steps = look_for_signals(steps)
         while self.heap_size:
             steps = look_for_signals(steps)
@@ -309,17 +255,17 @@ cdef class Encoding:
             if (
                 tokens[place].id == NONE
                 or right == NONE
-                or self.table.rank(tokens[place].id, tokens[right].id) != rank
+                or self.rank_at(place, right, size) != rank
             ):
                 continue
-            tokens[place].id = self.table.merge_ids[rank]
+            tokens[place].id = merged_id(self.table, rank)
             tokens[place].next = tokens[right].next
             tokens[right].id = NONE
             if tokens[right].next != NONE:
                 tokens[tokens[right].next].previous = place
-            self.offer(place)
+            self.offer(place, size)
             if tokens[place].previous != NONE:
-                self.offer(tokens[place].previous)
+                self.offer(tokens[place].previous, size)
         place = 0
         while place != NONE:
             ids[count] = tokens[place].id
@@ -327,7 +273,7 @@ cdef class Encoding:
             place = tokens[place].next
         return count
 
-    cdef int offer(self, uint32_t place) except -1 nogil:
+    cdef int offer(self, uint32_t place, size_t size) except -1 nogil:
         """Queue the merge of a token with its right neighbor, if there is one."""
         cdef uint32_t right = self.tokens[place].next
         cdef uint32_t rank
@@ -335,7 +281,7 @@ cdef class Encoding:
         cdef size_t child, parent
         if right == NONE:
             return 0
-        rank = self.table.rank(self.tokens[place].id, self.tokens[right].id)
+        rank = self.rank_at(place, right, size)
         if rank == NONE:
             return 0
         item = make_pair(rank, place)
@@ -377,12 +323,47 @@ cdef class Encoding:
         return ids
 
 
-cdef inline size_t look_for_signals(size_t steps) except 0 nogil:
-    """One step more; every so many steps a look for signals."""
-    if steps % SLICE == SLICE - 1:
-        with gil:
-            PyErr_CheckSignals()
-    return steps + 1
+cdef size_t read_bytes(
+    EncodingTable table,
+    const uint8_t *piece,  # IN
+    size_t size,
+    uint32_t *ids,  # OUT
+) noexcept nogil:
+    """The ids of the bytes of a piece, up to the first that has none; how many there are."""
+    cdef size_t i
+    for i in range(size):
+        ids[i] = table.byte_ids[piece[i]]
+        if ids[i] == NONE:
+            return i
+    return size
+
+
+cdef size_t read_characters(
+    EncodingTable table,
+    const uint8_t *piece,  # IN
+    size_t size,
+    uint32_t *ids,  # OUT
+) noexcept nogil:
+    """The ids of the characters of a piece; how many there are."""
+    cdef size_t count = 0
+    cdef size_t place = 0
+    cdef size_t width
+    cdef uint32_t id
+    while place < size:
+        width = utf8_width(piece + place, size - place)
+        id = NONE
+        if width:
+            id = find_pair(
+                &table.character_ids,
+                make_pair(
+                    code_point(piece + place, width),
+                    table.unit == WORD and place + width == size,
+                ),
+            )
+        ids[count] = table.unknown if id == NONE else id
+        count += 1
+        place += width if width else 1
+    return count
 
 
 cdef uint32_t merge_short(
@@ -394,7 +375,7 @@ cdef uint32_t merge_short(
     cdef uint32_t ranks[SHORT_PIECE]  # of the merge of a token and its right neighbor
     cdef uint32_t i, best
     for i in range(1, size):
-        ranks[i - 1] = table.rank(ids[i - 1], ids[i])
+        ranks[i - 1] = rank_of(table, ids[i - 1], ids[i])
     while size > 1:
         best = 0
         for i in range(1, size - 1):
@@ -402,27 +383,35 @@ cdef uint32_t merge_short(
                 best = i
         if ranks[best] == NONE:
             break
-        ids[best] = table.merge_ids[ranks[best]]
+        ids[best] = merged_id(table, ranks[best])
         size -= 1
         memmove(ids + best + 1, ids + best + 2, (size - best - 1) * sizeof(uint32_t))
         if best + 1 < size:
             memmove(ranks + best, ranks + best + 1, (size - best - 1) * sizeof(uint32_t))
-            ranks[best] = table.rank(ids[best], ids[best + 1])
+            ranks[best] = rank_of(table, ids[best], ids[best + 1])
         if best > 0:
-            ranks[best - 1] = table.rank(ids[best - 1], ids[best])
+            ranks[best - 1] = rank_of(table, ids[best - 1], ids[best])
     return size
 
 
-def encoding_table(alphabet, merges, pattern=None, merge_ids=None, unit="byte", unknown=None):
-    """Prepare `encode`: the twin of `tokbpe.tables.encoding_table`."""
-    return EncodingTable(alphabet, merges, pattern, merge_ids, unit, unknown)
-
-
 def encode(text, EncodingTable table not None, special=None):
-    """The ids of a document, special tokens cut out first (points 9 and 11).
+    """The ids of a document, special tokens cut out first (points 9, 10 and 12).
 
     The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
     """
     cdef Encoding encoding = Encoding(table)
     encoding.add_text(arguments.document_bytes(text), as_special_table(special))
     return encoding.result()
+
+
+def count(text, EncodingTable table not None, special=None, limit=None):
+    """How many ids a document has. Beyond a `limit` counting ends and gives one more than it.
+
+    The twin of `tokbpe.reference.count`. It keeps no ids.
+    """
+    cdef Encoding encoding = Encoding(table)
+    encoding.only_counting = True
+    encoding.most = arguments.count_limit(limit)
+    encoding.add_text(arguments.document_bytes(text), as_special_table(special))
+    encoding.enough()
+    return min(encoding.counted, encoding.most + 1)

@@ -41,4 +41,31 @@ static inline uint64_t tokbpe_hash_bytes(const uint8_t *bytes, size_t size)
     return (hash ^ (hash >> 32)) * odd;
 }
 
+/* A hash that is known for each beginning of a string, one byte after another, from 0 on; and so
+ * for each part of it: that of an end from those of the whole and of what stands before, with
+ * power = tokbpe_power(size of the end). Mixed by tokbpe_mixed before it is used. */
+#define TOKBPE_FACTOR UINT64_C(0xD6E8FEB86659FD93)
+
+static inline uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte)
+{
+    return hash * TOKBPE_FACTOR + byte + 1;
+}
+
+static inline uint64_t tokbpe_next_power(uint64_t power)
+{
+    return power * TOKBPE_FACTOR;
+}
+
+static inline uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power)
+{
+    return whole - before * power;
+}
+
+static inline uint64_t tokbpe_mixed(uint64_t hash)
+{
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
+}
+
 #endif

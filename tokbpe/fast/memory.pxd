@@ -1,5 +1,6 @@
-"""Growing C arrays: every multiplication of sizes is checked, a failure is a MemoryError."""
+"""Growing C arrays, whose sizes are checked (a failure is a MemoryError); looking for Ctrl-C."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport realloc
 
@@ -29,3 +30,16 @@ cdef inline int reserve(
     memory[0] = grown
     capacity[0] = wanted
     return 0
+
+
+# How many steps are made between two looks for signals: some milliseconds.
+cdef enum:
+    STEPS_WITHOUT_SIGNALS = 1000000
+
+
+cdef inline size_t look_for_signals(size_t steps) except 0 nogil:
+    """One step more; every so many steps a look for signals."""
+    if steps % STEPS_WITHOUT_SIGNALS == STEPS_WITHOUT_SIGNALS - 1:
+        with gil:
+            PyErr_CheckSignals()
+    return steps + 1

@@ -1,0 +1,91 @@
+"""What encoding looks up, for the other extensions."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from .pairs cimport NOT_FOUND as NONE
+from .pairs cimport PairTable, find_pair, make_pair
+from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
+
+cdef extern from "hash.h" nogil:
+    uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
+
+
+cdef enum Unit:
+    BYTE
+    CHARACTER
+    WORD
+
+
+cdef class EncodingTable:
+    """What `encode` looks up. Threads may share it: what it says never changes.
+
+    Arrays and bytes, which vocabularies have, are read without Python objects for each entry and
+    merge. All else, and what is not as it should be, goes through the twin in `tokbpe.tables`.
+
+    Where any two pieces merge that join to a piece, the pairs are listed only when some text has
+    come: that takes longer than all else. Before, the joined bytes are looked up (point 10).
+    """
+
+    cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
+    cdef bint listed  # whether all pairs are in `ranks`
+    cdef size_t text_size  # how many bytes have come, until they are
+    cdef uint32_t *merge_ids  # by rank; NULL: the rank is the id
+    cdef uint32_t byte_ids[256]
+    cdef PairTable character_ids  # code point and whether it ends a word -> id
+    cdef uint32_t unknown  # NONE: a symbol that the alphabet lacks is an error
+    cdef PieceIndex pieces
+    cdef uint32_t *piece_ids  # by number in `pieces`; NULL: the number is the id
+    cdef bint takes_whole  # pieces that it finds there
+    cdef size_t longest  # piece
+    cdef uint64_t *powers  # of the factor of the hash, up to the longest piece
+    cdef dict symbols
+    cdef object pattern
+    cdef int kind
+    cdef int unit
+
+    cdef void close(self) noexcept
+    cdef bint read_pieces(self, alphabet) except -1
+    cdef bint rank_later(self) except -1
+    cdef bint read_merge_arrays(self, merges, ids) except -1
+    cdef bint exists(self, uint32_t id, uint32_t next_id) noexcept nogil
+    cdef bint joins(self, uint32_t left, uint32_t right, uint32_t id) noexcept nogil
+    cdef int read_checked(self, checked, merge_rule) except -1
+    cdef int read_symbols(self) except -1
+    cdef int read_merges(self, dict merges, bint rank_is_id) except -1
+    cdef int read_whole_pieces(self, dict pieces) except -1
+    cdef int add_pairs(self, PairTable *ranks) except -1 nogil
+
+
+cdef inline uint32_t whole_piece(
+    EncodingTable table, const uint8_t *piece, size_t size
+) noexcept nogil:
+    """The id of what is taken at once, NONE if it is not."""
+    cdef uint32_t number
+    if not table.takes_whole:
+        return NONE
+    number = number_of_piece(&table.pieces, hash_of_piece(piece, size), piece, size)
+    return number if number == NONE or table.piece_ids == NULL else table.piece_ids[number]
+
+
+cdef inline uint32_t joined_piece(
+    EncodingTable table,
+    const uint8_t *bytes, const uint64_t *hashes, size_t start, size_t end
+) noexcept nogil:
+    """The piece that some bytes of a longer one are, whose beginnings have these hashes."""
+    if end - start > table.longest:
+        return NONE
+    return number_of_piece(
+        &table.pieces,
+        tokbpe_hash_of_end(hashes[end], hashes[start], table.powers[end - start]),
+        bytes + start,
+        end - start,
+    )
+
+
+cdef inline uint32_t merged_id(EncodingTable table, uint32_t rank) noexcept nogil:
+    return rank if table.merge_ids == NULL else table.merge_ids[rank]
+
+
+cdef inline uint32_t rank_of(EncodingTable table, uint32_t left, uint32_t right) noexcept nogil:
+    """The rank of the merge of two neighbors, NONE if there is none."""
+    return find_pair(&table.ranks, make_pair(left, right))

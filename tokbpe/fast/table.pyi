@@ -1,0 +1,31 @@
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from tokbpe.arguments import Pair
+from tokbpe.patterns import Pattern
+
+@final
+class EncodingTable:
+    def __new__(
+        cls,
+        alphabet: Sequence[bytes | None],
+        merges: Iterable[Pair],
+        pattern: str | Pattern | None = None,
+        merge_ids: Iterable[int] | None = None,
+        unit: str = "byte",
+        unknown: int | None = None,
+        merge_rule: str = "merge_list",
+        whole_piece_lookup: bool = False,
+    ) -> EncodingTable: ...
+    def list_pairs(self) -> None: ...
+
+def encoding_table(
+    alphabet: Sequence[bytes | None],
+    merges: Iterable[Pair],
+    pattern: str | Pattern | None = None,
+    merge_ids: Iterable[int] | None = None,
+    unit: str = "byte",
+    unknown: int | None = None,
+    merge_rule: str = "merge_list",
+    whole_piece_lookup: bool = False,
+) -> EncodingTable: ...
