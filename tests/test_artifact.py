@@ -183,7 +183,7 @@ def test_many_merges(tmp_path):
         merge_counts=np.arange(2**16, dtype=np.uint64) + np.uint64(2**40),
     )
     artifact.save(vocabulary, tmp_path / "tokenizer")
-    loaded = artifact.load(tmp_path / "tokenizer")
+    loaded = artifact.load(tmp_path / "tokenizer", engines.get())
     assert loaded.fingerprint() == vocabulary.fingerprint()
     assert loaded.merge_counts.dtype == np.uint64 and loaded.merges.dtype == np.uint32
 
@@ -293,11 +293,11 @@ def test_bytes_too_many(small, refused):
 
 
 def test_another_version(small, refused):
-    rest = small.removeprefix(b"tokbpe tokenizer 1\n")
-    message = "the file has version 2, of a newer tokbpe; this one reads version 1"
-    refused(b"tokbpe tokenizer 2\n" + rest, message)
-    refused(b"tokbpe tokenizer 2\n", message)
-    refused(b"tokbpe tokenizer 2\nall is otherwise there", message)
+    rest = small.removeprefix(b"tokbpe tokenizer 2\n")
+    message = "the file has version 3, of a newer tokbpe; this one reads version 2"
+    refused(b"tokbpe tokenizer 3\n" + rest, message)
+    refused(b"tokbpe tokenizer 3\n", message)
+    refused(b"tokbpe tokenizer 3\nall is otherwise there", message)
     refused(b"tokbpe tokenizer 123\n" + rest, "version 123, of a newer tokbpe")
     refused(b"tokbpe tokenizer 0\n" + rest, "version 0, of another tokbpe")
 
@@ -342,7 +342,7 @@ def test_a_closed_tokenizer_saves_nothing(tmp_path):
 def signed(header, body=b""):
     if not isinstance(header, bytes):
         header = json.dumps(header).encode()
-    first_line, content = b"tokbpe tokenizer 1\n", header + b"\n" + body
+    first_line, content = b"tokbpe tokenizer 2\n", header + b"\n" + body
     digest = hashlib.sha256(first_line + content).hexdigest().encode()
     return first_line + digest + b"\n" + content
 
@@ -373,15 +373,17 @@ def test_signed_as_it_is_made(small):
         ("merges", {"dtype": "<u4", "shape": [-1, 2]}, "a size in the shape of merges must be"),
         ("merges", {"dtype": "<u4", "shape": [True, 2]}, "must be a whole number, not bool"),
         ("merges", {"dtype": "<u4", "shape": [1.0, 2]}, "must be a whole number, not float"),
-        ("merges", {"dtype": "<u4", "shape": [0, 2]}, "bytes stand behind the arrays"),
+        ("merges", {"dtype": "<u4", "shape": [0, 2]}, "do not fill"),
         ("merges", {"dtype": "<u4", "shape": [1] * 100}, None),
         ("unicode", "15.0.0", r"of Unicode '15\.0\.0', not '16\.0\.0'"),
         ("unit", "token", "unit must be one of"),
         ("special_ids", "middle", "special_ids must be one of"),
         ("special_tokens", {"<e>": 0}, "special token '<e>' has the id 0"),
-        ("special_tokens", {"": 50}, "special token must be a text that is not empty"),
+        ("special_tokens", {"": 50}, "special token needs a spelling that is not empty"),
         ("special_tokens", {"<e>": -1}, "from 0 to"),
-        ("alphabet", ["zz"], "hexadecimal"),
+        ("alphabet", ["61"], "alphabet must have a dtype and a shape"),
+        ("alphabet", {"dtype": "<i4", "shape": [0]}, "do not fill"),
+        ("alphabet", None, "the file has no alphabet"),
         ("pattern", {"name": None, "sources": ["(a"], "keep_gaps": True}, None),
         ("pattern", {"name": None, "sources": ["a*"], "keep_gaps": True}, None),
         ("more", 1, "too much, the fields"),
@@ -431,8 +433,9 @@ OTHER_VALUES = [None, True, -1, 2, 2**32, 2**70, 0.5, "", "x", "ff", [], [0], {}
 
 # Where another value can mean something: another spelling of a token, say.
 CHANGEABLE = [
-    "alphabet", "pattern", "provenance", "reserved", "special_ids", "special_tokens", "tie_break",
-    "unknown",
+    "added_tokens", "alphabet", "frame", "normalizer", "pattern", "prefix_space", "provenance",
+    "reserved", "special_ids", "special_tokens", "tie_break", "token_flags", "unknown",
+    "whole_piece_lookup",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from tokbpe import arguments, engines, patterns, tables
-from tokbpe.arguments import Buffer, Documents
+from tokbpe.arguments import Documents
 from tokbpe.corpus import Record
 from tokbpe.engines import Engine
 from tokbpe.patterns import WORDS, Pattern
@@ -63,10 +63,6 @@ class Encoder(Protocol):
     """How a method encodes whose merges do not describe it."""
 
     def encode(self, data: bytes) -> list[int]: ...
-
-
-# The ids of a document, with the special tokens in it that are allowed.
-Encode: TypeAlias = Callable[[str | Buffer, Mapping[bytes, int] | None], list[int]]
 
 
 class Method(Protocol):
@@ -225,7 +221,7 @@ class BpeMethod:
         tie_break = given(options.tie_break, "smallest")
         arguments.choice(tie_break, "tie_break", arguments.TIE_BREAKS)
         order = BYTE_ORDERS[arguments.choice(given(options.base, "bytes"), "base", BYTE_ORDERS)]
-        pattern = patterns.for_unit(options.pattern, "byte")
+        pattern = patterns.for_training(options.pattern)
         counts, record = counted(corpus, pattern, options)
         if not record.bytes:
             raise nothing_to_learn("bytes")
@@ -425,7 +421,7 @@ for method in (ByteMethod(), BpeMethod(), CharMethod(), WordMethod()):
 def check_symbols(vocabulary: Vocabulary) -> None:
     """ValueError for a vocabulary that could not be encoded: of a method that is not registered,
     or with symbols that pieces do not fall into, unless the method has an encoder of its own."""
-    if not hasattr(get(vocabulary.method), "encoder"):
+    if not hasattr(get(vocabulary.method), "encoder") and vocabulary.unit != "byte":
         tables.encoding_table(
             vocabulary.symbols(),
             (),
@@ -434,26 +430,6 @@ def check_symbols(vocabulary: Vocabulary) -> None:
             vocabulary.unit,
             vocabulary.unknown,
         )
-
-
-def encoder(vocabulary: Vocabulary, engine: Engine) -> Encode:
-    """How a vocabulary encodes: by the encoder of its method if that has one, else by merges."""
-    method = get(vocabulary.method)
-    if hasattr(method, "encoder"):
-        own = method.encoder(vocabulary)
-        return lambda text, allowed: encode_apart(text, allowed, own, engine)
-    table = engine.encoding_table(*table_parts(vocabulary))
-    return lambda text, allowed: engine.encode(text, table, allowed)
-
-
-def encode_apart(
-    text: str | Buffer, allowed: Mapping[bytes, int] | None, own: Encoder, engine: Engine
-) -> list[int]:
-    """What an encoder of its own makes of the text between special tokens, and these."""
-    ids: list[int] = []
-    for part, special_id in engine.cut_special(arguments.document_bytes(text), allowed):
-        ids += own.encode(part) if special_id is None else [special_id]
-    return ids
 
 
 # Going on
@@ -591,11 +567,13 @@ def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
     """What `encoding_table` of an engine is called with."""
     return (
         vocabulary.symbols(),
-        vocabulary.merges.tolist(),
+        vocabulary.merges,
         vocabulary.pattern,
-        vocabulary.ids_of_merges.tolist(),
+        vocabulary.merge_ids,
         vocabulary.unit,
         vocabulary.unknown,
+        vocabulary.merge_rule,
+        vocabulary.whole_piece_lookup,
     )
 
 

@@ -8,26 +8,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import itemgetter
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, patterns, unicode
+from tokbpe import arguments, patterns, tables, unicode
 from tokbpe.patterns import Pattern
+from tokbpe.ranks import Pieces
 from tokbpe.symbols import UNITS
+from tokbpe.tables import MERGE_RULES
 
 # Changed when the same merges would encode otherwise; part of each fingerprint.
 ALGORITHM = 1
 
-MERGE_RULES = ("merge_list", "rank_by_piece")
 SPECIAL_IDS = ("base", "first", "end")
 UNKNOWN = b"<UNK>"
+NORMALIZERS = ("NFC",)
+FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 # The methods whose vocabularies encode as their other fields say, whatever the method's name.
 DESCRIBED = ("byte", "bpe", "char", "word")
 
 
+MAPPINGS = ("special_tokens", "reserved", "added_tokens", "token_flags")
 ARRAYS = {"merges": np.uint32, "merge_ids": np.uint32, "merge_counts": np.uint64}
 
 
@@ -43,10 +47,11 @@ def no_counts() -> NDArray[np.uint64]:
 class Vocabulary:
     """What a training gives, or a file.
 
-    alphabet: by id, the symbol that the id stands for; None for an id that is no symbol. With
-        the merge rule "rank_by_piece" it holds all pieces.
+    alphabet: by id, the symbol that the id stands for; None for an id that is no symbol. That of
+        an imported vocabulary holds all pieces, of any length.
     merges: `uint32` [n, 2], the two ids that each merge joins, the earliest learned first.
-    merge_ids: the id of each merge; None: they follow the alphabet.
+    merge_ids: the id of each merge; None: they follow the alphabet. Merges may make what stands
+        in the alphabet, and several may make one piece.
     merge_counts: `uint64` [n], how often each pair stood in the corpus at its turn; empty for
         a vocabulary that was not trained here.
     unit: into what a piece falls before anything is merged: "byte", "character" or "word".
@@ -55,6 +60,16 @@ class Vocabulary:
     merge_rule: "merge_list": the listed pairs merge. "rank_by_piece": any two neighbors whose
         joined bytes are a piece merge, the piece with the lowest id first.
     whole_piece_lookup: whether a pre-token that is a piece itself is taken at once.
+
+    What only files of others have:
+
+    added_tokens: spelling -> id of tokens that always match, not only where they are allowed.
+    token_flags: spelling of a special or added token -> some of "lstrip" and "rstrip" (white
+        space before or behind it belongs to it), "single_word" (not inside a word) and
+        "normalized" (it is looked for in the normalized text).
+    normalizer: "NFC", or None.
+    prefix_space: whether text that does not begin with a space gets one.
+    frame: the ids that `add_special_tokens` puts before and behind a text.
     """
 
     method: str
@@ -72,13 +87,18 @@ class Vocabulary:
     merge_rule: str = "merge_list"
     whole_piece_lookup: bool = False
     provenance: tuple[Mapping[str, Any], ...] = ()  # a record of each training
+    added_tokens: Mapping[str, int] = field(default_factory=dict)
+    token_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    normalizer: str | None = None
+    prefix_space: bool = False
+    frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     def __post_init__(self) -> None:
         # Copies that nobody can write to.
         for name, dtype in ARRAYS.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(getattr(self, name), name, dtype))
-        for name in ("special_tokens", "reserved"):
+        for name in MAPPINGS:
             copied = MappingProxyType(mapping(getattr(self, name), name))
             object.__setattr__(self, name, copied)
         self.validate()
@@ -90,6 +110,7 @@ class Vocabulary:
             int(self.ids_of_merges.max(initial=0)) if len(self.merges) else -1,
             *self.special_tokens.values(),
             *self.reserved.values(),
+            *self.added_tokens.values(),
         )
 
     @cached_property
@@ -111,10 +132,22 @@ class Vocabulary:
             raise ValueError(f"there is no reserved id {name!r}, only {sorted(self.reserved)}")
         return self.reserved[name]
 
+    @property
+    def lossless(self) -> bool:
+        """Whether every accepted input comes back byte for byte, special tokens apart."""
+        strips = {"lstrip", "rstrip"}
+        return (
+            self.unit == "byte"
+            and self.normalizer is None
+            and not self.prefix_space
+            and (self.pattern is None or self.pattern.keep_gaps)
+            and not any(strips & {*self.token_flags.get(text, ())} for text in self.added_tokens)
+        )
+
     def pieces(self) -> list[bytes | None]:
         """The bytes of each id; None for a gap."""
-        pieces: list[bytes | None] = [None] * len(self)
-        for id, piece in self.items():
+        pieces = [*self.alphabet, *[None] * (len(self) - len(self.alphabet))]
+        for id, piece in self.pieces_beyond_alphabet():
             pieces[id] = piece
         return pieces
 
@@ -122,110 +155,161 @@ class Vocabulary:
         """Each id that has a meaning, in rising order, with its bytes: a special token's
         spelling, b"" for a reserved id."""
         pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
-        pieces.update(self.merged_pieces())
-        if self.unknown is not None:
-            pieces[self.unknown] = UNKNOWN
-        for spelling, id in self.special_tokens.items():
-            pieces[id] = spelling.encode("utf-8")
-        pieces.update(dict.fromkeys(self.reserved.values(), b""))
+        pieces.update(self.pieces_beyond_alphabet())
         return sorted(pieces.items())
 
-    def merged_pieces(self) -> Iterator[tuple[int, bytes]]:
-        """The id and the bytes of each merge, which may join merges that stand after it."""
-        known = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
-        waiting = list(zip(self.merges.tolist(), self.ids_of_merges.tolist()))
-        while waiting:
-            later = []
-            for (left, right), id in waiting:
-                if left in known and right in known:
-                    known[id] = known[left] + known[right]
-                    yield id, known[id]
-                else:
-                    later.append(((left, right), id))
-            if len(later) == len(waiting):
-                (left, right), id = later[0]
-                raise ValueError(f"id {id} joins {left} and {right}, of which one is never made")
-            waiting = later
+    def pieces_beyond_alphabet(self) -> Iterator[tuple[int, bytes]]:
+        """The id and the bytes of all else that has a meaning."""
+        if not self.makes_only_entries:
+            yield from self.made_pieces()
+        if self.unknown is not None:
+            yield self.unknown, UNKNOWN
+        for spelling, id in (*self.special_tokens.items(), *self.added_tokens.items()):
+            yield id, spelling.encode("utf-8")
+        for id in self.reserved.values():
+            yield id, b""
 
-    def symbols(self) -> list[bytes | None]:
+    def made_pieces(self) -> Iterator[tuple[int, bytes]]:
+        """The id and the bytes of each merge."""
+        entries = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
+        return tables.made_pieces(
+            entries, map(tuple, self.merges.tolist()), self.ids_of_merges.tolist()
+        )
+
+    @cached_property
+    def makes_only_entries(self) -> bool:
+        """Whether all that merges make stands in the alphabet already."""
+        ids = self.ids_of_merges
+        return len(ids) == 0 or (
+            int(ids.max()) < len(self.alphabet)
+            and all(self.alphabet[id] is not None for id in ids.tolist())
+        )
+
+    def symbols(self) -> tuple[bytes | None, ...]:
         """The alphabet without what is a special token, which plain text never yields."""
-        special = set(self.special_tokens.values())
-        return [None if id in special else symbol for id, symbol in enumerate(self.alphabet)]
+        special = [*self.special_tokens.values(), *self.added_tokens.values()]
+        listed = [id for id in special if id < len(self.alphabet) and self.alphabet[id] is not None]
+        if not listed:
+            return self.alphabet
+        symbols = list(self.alphabet)
+        for id in listed:
+            symbols[id] = None
+        return tuple(symbols)
 
     def validate(self) -> None:
         """ValueError, naming what is wrong and where, unless all parts fit together."""
         if not isinstance(self.method, str):
             raise TypeError(f"method must be a name, not {arguments.type_name(self.method)}")
-        if not isinstance(self.whole_piece_lookup, bool):
-            raise TypeError(f"whole_piece_lookup is a bool, not {self.whole_piece_lookup!r}")
+        for name in ("whole_piece_lookup", "prefix_space"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is a bool, not {getattr(self, name)!r}")
         arguments.choice(self.unit, "unit", UNITS)
         arguments.choice(self.merge_rule, "merge_rule", MERGE_RULES)
         arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
+        if self.normalizer is not None:
+            arguments.choice(self.normalizer, "normalizer", NORMALIZERS)
+        if self.tie_break is not None:
+            arguments.choice(self.tie_break, "tie_break", arguments.TIE_BREAKS)
         if self.pattern is not None and not isinstance(self.pattern, Pattern):
             raise TypeError(f"pattern must be a Pattern, not {arguments.type_name(self.pattern)}")
         patterns.for_unit(self.pattern, self.unit)
+        if self.unit != "byte" and (self.merge_rule != "merge_list" or self.whole_piece_lookup):
+            raise ValueError(f"rank_by_piece and whole_piece_lookup are not for {self.unit!r}")
         if self.merges.shape != (len(self.merges), 2):
             raise ValueError(f"merges have the shape {self.merges.shape}, not [n, 2]")
-        if len(self.ids_of_merges) != len(self.merges):
+        if len(self.merges) and self.merge_rule == "rank_by_piece":
+            raise ValueError(
+                f"rank_by_piece has no list of merges, but there are {len(self.merges)}"
+            )
+        if self.ids_of_merges.shape != (len(self.merges),):
             raise ValueError(f"{len(self.merges)} merges, but {len(self.ids_of_merges)} ids")
         if len(self.merge_counts) not in (0, len(self.merges)):
             raise ValueError(f"{len(self.merges)} merges, but {len(self.merge_counts)} counts")
-        if self.tie_break is not None:
-            arguments.choice(self.tie_break, "tie_break", arguments.TIE_BREAKS)
-        for id, symbol in enumerate(self.alphabet):
-            if symbol is not None and (not isinstance(symbol, bytes) or not symbol):
-                raise ValueError(f"alphabet entry {id} must be some bytes or None, not {symbol!r}")
-        symbols = Counter(symbol for symbol in self.alphabet if symbol is not None)
-        for symbol, count in symbols.most_common(1):
-            if count > 1:
-                raise ValueError(f"the alphabet holds {symbol!r} twice")
-        for kind, ids in (("special token", self.special_tokens), ("reserved id", self.reserved)):
-            for name, id in ids.items():
-                arguments.whole_number(
-                    id, f"the id of {kind} {name!r}", 0, arguments.LARGEST_VOCABULARY - 1
-                )
-        if self.unknown is not None:
-            arguments.whole_number(self.unknown, "unknown", 0, len(self) - 1)
-        self.validate_ids()
+        self.validate_alphabet()
+        self.validate_merges()
+        self.validate_tokens()
 
-    def validate_ids(self) -> None:
-        """Each id has one meaning, and merges join ids that have one."""
-        meanings = {id: symbol for id, symbol in enumerate(self.alphabet) if symbol is not None}
+    def validate_alphabet(self) -> None:
+        """The alphabet holds some bytes for each id, or None, and nothing twice."""
+        if isinstance(self.alphabet, Pieces):
+            return
+        gaps = self.alphabet.count(None)
+        if not {*map(type, self.alphabet)} <= {bytes, NoneType} or b"" in self.alphabet:
+            for id, symbol in enumerate(self.alphabet):
+                if symbol is not None and (not isinstance(symbol, bytes) or not symbol):
+                    raise ValueError(
+                        f"alphabet entry {id} must be some bytes or None, not {symbol!r}"
+                    )
+        if len({*self.alphabet}) != len(self.alphabet) - max(gaps - 1, 0):
+            symbols = Counter(symbol for symbol in self.alphabet if symbol is not None)
+            raise ValueError(f"the alphabet holds {symbols.most_common(1)[0][0]!r} twice")
+
+    def validate_merges(self) -> None:
+        """Merges join ids that have a meaning, and make an id that is new or has their bytes."""
         ids = self.ids_of_merges
-        if self.merge_ids is not None:  # else they are distinct, and behind the alphabet
-            seen = set(meanings)
-            for rank, id in enumerate(ids.tolist()):
-                if id in seen:
-                    raise ValueError(f"merge {rank} makes the id {id}, which exists already")
-                seen.add(id)
-        unknown_halves = ~np.isin(self.merges, np.append(ids, np.array([*meanings], np.uint32)))
+        if len(ids) == 0:
+            return
+        known = np.array([id for id, symbol in enumerate(self.alphabet) if symbol is not None])
+        unknown_halves = ~np.isin(self.merges, np.append(ids, known.astype(np.uint32)))
         if unknown_halves.any():
             rank, half = np.argwhere(unknown_halves)[0].tolist()
             raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
-        if self.merge_ids is None and (self.merges >= ids[:, None]).any():
-            rank = int(np.argwhere((self.merges >= ids[:, None]).any(axis=1))[0, 0])
-            raise ValueError(f"merge {rank} joins what is made by it or after it")
-        if self.unknown is not None:
-            meanings[self.unknown] = UNKNOWN
-        others = [*self.special_tokens.values(), *self.reserved.values()]
-        made = ids[np.isin(ids, np.array(others, np.uint32))].tolist()
-        taken = {id: repr(piece) for id, piece in meanings.items()}
-        taken.update(dict.fromkeys(made, "a merge"))
-        for spelling, id in self.special_tokens.items():
-            if not isinstance(spelling, str) or not spelling:
-                raise ValueError(
-                    f"a special token must be a text that is not empty, not {spelling!r}"
+        if self.merge_ids is None:
+            if (self.merges >= ids[:, None]).any():
+                rank = int(np.argwhere((self.merges >= ids[:, None]).any(axis=1))[0, 0])
+                raise ValueError(f"merge {rank} joins what is made by it or after it")
+        elif np.isin(ids, known).any() or len(np.unique(ids)) < len(ids):
+            pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
+            for id, piece in self.made_pieces():
+                if pieces.setdefault(id, piece) != piece:
+                    raise ValueError(
+                        f"a merge makes {piece!r} with the id {id}, which is that of {pieces[id]!r}"
+                    )
+
+    def validate_tokens(self) -> None:
+        """Special and added tokens and reserved ids have an id of their own each."""
+        taken: dict[int, str] = {}
+        for kind, named, ids in (
+            ("special token", "spelling", self.special_tokens),
+            ("added token", "spelling", self.added_tokens),
+            ("reserved id", "name", self.reserved),
+        ):
+            for name, id in ids.items():
+                if not isinstance(name, str) or not name:
+                    raise ValueError(f"a {kind} needs a {named} that is not empty, not {name!r}")
+                arguments.whole_number(
+                    id, f"the id of {kind} {name!r}", 0, arguments.LARGEST_VOCABULARY - 1
                 )
-            # A file may list a special token among its pieces too.
-            if id in taken and meanings.pop(id, None) != spelling.encode("utf-8"):
-                raise ValueError(f"special token {spelling!r} has the id {id} of {taken[id]}")
-            taken[id] = f"the special token {spelling!r}"
-        for name, id in self.reserved.items():
-            if not isinstance(name, str) or not name:
-                raise ValueError(f"a reserved id needs a name that is not empty, not {name!r}")
-            if id in taken:
-                raise ValueError(f"reserved id {name!r} has the id {id} of {taken[id]}")
-            taken[id] = f"the reserved id {name!r}"
+                # A file may list a token among its pieces too.
+                listed = kind != "reserved id" and self.listed(id) == name.encode("utf-8")
+                meaning = taken.get(id) or (None if listed else self.plain_meaning(id))
+                if meaning is not None:
+                    raise ValueError(f"{kind} {name!r} has the id {id} of {meaning}")
+                taken[id] = f"the {kind} {name!r}"
+        if self.unknown is not None:
+            arguments.whole_number(self.unknown, "unknown", 0, len(self) - 1)
+        for spelling in self.special_tokens.keys() & self.added_tokens.keys():
+            raise ValueError(f"{spelling!r} is both a special token and an added one")
+        for spelling, flags in self.token_flags.items():
+            if spelling not in self.special_tokens and spelling not in self.added_tokens:
+                raise ValueError(f"{spelling!r} has flags, but is no token")
+            for flag in flags:
+                arguments.choice(flag, f"a flag of {spelling!r}", FLAGS)
+        for id in (id for part in self.frame for id in part):
+            arguments.whole_number(id, "an id of the frame", 0, len(self) - 1)
+
+    def listed(self, id: int) -> bytes | None:
+        """The piece of an id in the alphabet."""
+        return self.alphabet[id] if id < len(self.alphabet) else None
+
+    def plain_meaning(self, id: int) -> str | None:
+        """What an id stands for in plain text."""
+        if id == self.unknown:
+            return repr(UNKNOWN)
+        piece = self.listed(id)
+        if piece is None:
+            return "a merge" if (self.ids_of_merges == id).any() else None
+        return repr(piece)
 
     # Plain data: what states, files and fingerprints are made of.
 
@@ -243,8 +327,10 @@ class Vocabulary:
                 "sources": list(self.pattern.sources),
                 "keep_gaps": self.pattern.keep_gaps,
             }
-        plain["special_tokens"] = dict(self.special_tokens)
-        plain["reserved"] = dict(self.reserved)
+        for name in MAPPINGS:
+            plain[name] = dict(getattr(self, name))
+        plain["token_flags"] = {text: [*flags] for text, flags in self.token_flags.items()}
+        plain["frame"] = [[*ids] for ids in self.frame]
         plain["provenance"] = [copy.deepcopy(dict(record)) for record in self.provenance]
         plain["unicode"] = unicode.VERSION
         return plain
@@ -261,9 +347,10 @@ class Vocabulary:
             raise ValueError(
                 f"the vocabulary is of Unicode {plain['unicode']!r}, not {unicode.VERSION!r}"
             )
-        parts["alphabet"] = tuple(
-            None if symbol is None else bytes.fromhex(symbol) for symbol in parts["alphabet"]
-        )
+        if not isinstance(parts["alphabet"], tuple):  # of bytes, from the artifact
+            parts["alphabet"] = tuple(
+                None if symbol is None else bytes.fromhex(symbol) for symbol in parts["alphabet"]
+            )
         merges = array_of(parts["merges"], "merges", np.uint32)
         parts["merges"] = merges if merges.size else no_merges()
         parts["merge_counts"] = array_of(parts["merge_counts"], "merge_counts", np.uint64)
@@ -271,10 +358,13 @@ class Vocabulary:
             parts["merge_ids"] = array_of(parts["merge_ids"], "merge_ids", np.uint32)
         if parts["pattern"] is not None:
             parts["pattern"] = pattern_of(parts["pattern"])
-        for name in ("special_tokens", "reserved"):
+        for name in MAPPINGS:
             parts[name] = mapping(parts[name], name)
+        for name in ("special_tokens", "reserved", "added_tokens"):
             # In the order in which they got their ids, which sorted JSON loses.
             parts[name] = dict(sorted(parts[name].items(), key=itemgetter(1)))
+        parts["token_flags"] = {text: (*flags,) for text, flags in parts["token_flags"].items()}
+        parts["frame"] = frame_of(parts["frame"])
         parts["provenance"] = tuple(
             mapping(copy.deepcopy(record), "the record of a training")
             for record in parts["provenance"]
@@ -332,6 +422,17 @@ def pattern_of(plain: object) -> Pattern:
     if not isinstance(found["sources"], (list, tuple)) or type(found["keep_gaps"]) is not bool:
         raise TypeError(f"the sources of a pattern are a list, keep_gaps a bool: {found}")
     return patterns.get(Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"]))
+
+
+def frame_of(plain: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The frame of plain data."""
+    if not isinstance(plain, (list, tuple)) or len(plain) != 2:
+        raise ValueError(f"the frame of a vocabulary is two lists of ids, not {plain!r}")
+    before, behind = (
+        (*[arguments.whole_number(id, "an id of the frame", 0, 2**32 - 2) for id in ids],)
+        for ids in plain
+    )
+    return before, behind
 
 
 def lay_out(

@@ -1,11 +1,13 @@
 """The native artifact: a file that holds all of a vocabulary.
 
-    tokbpe tokenizer 1          the format and its version
+    tokbpe tokenizer 2          the format and its version
     5d41402abc4b...             SHA-256, in hexadecimal, of all other bytes of the file
-    {"alphabet":[...],...}      the plain data of the vocabulary, as JSON with sorted keys; in
+    {"alphabet":{...},...}      the plain data of the vocabulary, as JSON with sorted keys; in
                                 the place of an array stand its "dtype" and its "shape"
-    ...                         merges, merge_ids (if there are any) and merge_counts: their
-                                items, each array directly behind the one before it
+    ...                         merges, merge_ids (if there are any), merge_counts and alphabet:
+                                their items, each array directly behind the one before it
+    ...                         the entries of the alphabet, one directly behind the other; its
+                                array holds their sizes, 0 for an id without an entry
 
 Lines are ASCII and end with a line feed. Equal vocabularies give equal bytes.
 """
@@ -22,14 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments
+from tokbpe.engines import Engine
 from tokbpe.formats import files
 from tokbpe.vocabulary import Vocabulary
 
-VERSION = 1
+VERSION = 2
 FIRST_LINE = re.compile(rb"tokbpe tokenizer ([0-9]{1,9})\n")
 LONGEST_FIRST_LINE = 32
 DIGEST_LINE = 65
-DTYPES = {"merges": "<u4", "merge_ids": "<u4", "merge_counts": "<u8"}
+DTYPES = {"merges": "<u4", "merge_ids": "<u4", "merge_counts": "<u8", "alphabet": "<i4"}
 
 
 def save(vocabulary: Vocabulary, path: files.Path) -> None:
@@ -37,8 +40,8 @@ def save(vocabulary: Vocabulary, path: files.Path) -> None:
     files.publish(path, dumped(vocabulary))
 
 
-def load(path: files.Path) -> Vocabulary:
-    """The vocabulary that a file holds.
+def load(path: files.Path, engine: Engine) -> Vocabulary:
+    """The vocabulary that a file holds; its engine cuts the alphabet.
 
     ValueError for a file that is no artifact, has another version or is damaged; OSError if it
     cannot be read.
@@ -47,7 +50,7 @@ def load(path: files.Path) -> Vocabulary:
         try:
             start = file.read(LONGEST_FIRST_LINE)
             check_version(start)
-            return loaded(start + file.read())
+            return loaded(start + file.read(), engine)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{os.fsdecode(path)}: {error}") from error
 
@@ -55,12 +58,15 @@ def load(path: files.Path) -> Vocabulary:
 def dumped(vocabulary: Vocabulary) -> bytes:
     """The bytes of the file."""
     plain = vocabulary.plain(lists=False)
+    alphabet = vocabulary.alphabet
+    plain["alphabet"] = np.array([0 if entry is None else len(entry) for entry in alphabet])
     arrays = []
     for name, dtype in DTYPES.items():
         if plain[name] is not None:
             array = plain[name].astype(dtype)
             plain[name] = {"dtype": dtype, "shape": array.shape}
             arrays.append(array.tobytes())
+    arrays += [entry for entry in alphabet if entry is not None]
     header = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")
     first_line = b"tokbpe tokenizer %d\n" % VERSION
     content = b"".join([header, b"\n", *arrays])
@@ -87,7 +93,7 @@ def check_version(start: bytes) -> None:
         )
 
 
-def loaded(data: bytes) -> Vocabulary:
+def loaded(data: bytes, engine: Engine) -> Vocabulary:
     """The vocabulary of the bytes of a file whose version is known."""
     line_end = data.index(b"\n") + 1
     content = data[line_end + DIGEST_LINE :]
@@ -102,11 +108,17 @@ def loaded(data: bytes) -> Vocabulary:
         raise ValueError(
             f"the data of a vocabulary are an object, not {arguments.type_name(plain)}"
         )
-    return Vocabulary.from_plain({**plain, **arrays_of(plain, body)})
+    arrays, rest = arrays_of(plain, body)
+    if "alphabet" not in arrays:
+        raise ValueError("the file has no alphabet")
+    sizes = arrays.pop("alphabet").astype(np.int32)
+    return Vocabulary.from_plain(
+        {**plain, **arrays, "alphabet": engine.cut_pieces(rest, sizes)},
+    )
 
 
-def arrays_of(plain: Mapping[str, Any], body: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays that the plain data declare, which together are the body."""
+def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
+    """The arrays that the plain data declare, and what stands behind them in the body."""
     arrays = {}
     start = 0
     for name, dtype in DTYPES.items():
@@ -126,6 +138,4 @@ def arrays_of(plain: Mapping[str, Any], body: bytes) -> dict[str, NDArray[Any]]:
             raise ValueError(f"{name} of the shape {shape} does not fit into the file")
         arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape)
         start = end
-    if start != len(body):
-        raise ValueError(f"{len(body) - start} bytes stand behind the arrays")
-    return arrays
+    return arrays, body[start:]

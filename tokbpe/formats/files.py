@@ -1,12 +1,29 @@
-"""Publishing a file: all of it or nothing, and never in the place of another."""
+"""Reading a file, and publishing one: all of it or nothing, and never in the place of another."""
 
 import contextlib
 import errno
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
 from typing import IO, TypeAlias
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file."""
+    with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
+        return file.read()
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A ValueError that is raised inside names the file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{os.fsdecode(path)}: {error}") from error
 
 
 def publish(path: Path, data: bytes) -> None:
@@ -23,6 +40,28 @@ def publish(path: Path, data: bytes) -> None:
             publish_named(target, data)
     except OSError as error:
         # The caller knows the target, but not what it was written through.
+        raise OSError(error.errno, error.strerror, target) from error
+    sync_folder(target)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[str]:
+    """A folder to write files into, which appears at the path in one step when all are written.
+
+    FileExistsError if anything stands at the path; another OSError if there is no way to write
+    there. Both name the path, and nothing is left behind, unless the process is killed.
+    """
+    target = os.path.normpath(os.fsdecode(path))
+    temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
+    try:
+        os.mkdir(temporary)
+        try:
+            yield temporary
+            rename(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary)
+            raise
+    except OSError as error:
         raise OSError(error.errno, error.strerror, target) from error
     sync_folder(target)
 

@@ -1,0 +1,33 @@
+"""NFC, the canonical composition of characters, as Hugging Face's `tokenizers` has it.
+
+Its tables are those of Unicode 9.0, so a character that came later is to it one that neither
+composes nor moves. Python's own tables are of a later Unicode, another on each Python, but
+agree with 9.0 on all characters that 9.0 knows: that is Unicode's promise of stability.
+"""
+
+import functools
+import re
+import unicodedata
+
+from tokbpe import unicode
+from tokbpe.unicode_9_table import UNASSIGNED
+
+
+@functools.cache
+def assigned_runs() -> re.Pattern[str]:
+    """Finds the runs of characters that Unicode 9.0 assigns."""
+    unassigned = tuple(map(unicode.parsed_range, UNASSIGNED.split()))
+    # A set of what is assigned, for `re` is slow at a character that a large set lacks.
+    assigned = [f"\\U{first:08x}-\\U{last:08x}" for first, last in unicode.complement(unassigned)]
+    return re.compile(f"[{''.join(assigned)}]+")
+
+
+def nfc(text: str) -> str:
+    """A text in NFC of Unicode 9.0; characters that it does not assign are copied.
+
+    "e\\u0301" -> "\\xe9"
+    """
+    # What is normalized in a later Unicode is so in each of its parts, hence in each run.
+    if text.isascii() or unicodedata.is_normalized("NFC", text):
+        return text
+    return assigned_runs().sub(lambda run: unicodedata.normalize("NFC", run.group()), text)
