@@ -1,7 +1,8 @@
 """Byte-pair-encoding tokenizers that people can read and that run fast."""
 
+from tokbpe.stream import StreamDecoder, decode_stream
 from tokbpe.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
 
-__all__ = ["Tokenizer", "__version__"]
+__all__ = ["StreamDecoder", "Tokenizer", "__version__", "decode_stream"]

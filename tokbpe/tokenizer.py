@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, engines, methods, special
-from tokbpe.arguments import Buffer, Documents
-from tokbpe.formats import artifact, printable_json
+from tokbpe import arguments, engines, methods, special, tally
+from tokbpe.arguments import Buffer, Document, Documents
+from tokbpe.encoding import DocumentEncoder
+from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
 from tokbpe.formats.files import Path
 from tokbpe.methods import Merge, Options, Progress
+from tokbpe.offsets import Encoded, EncodedBytes, Locator, character_spans
 from tokbpe.patterns import Pattern
 from tokbpe.symbols import MARKER
+from tokbpe.tally import Usage
 from tokbpe.vocabulary import UNKNOWN, Vocabulary, lay_out
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -102,11 +105,6 @@ class Tokenizer:
             raise TypeError(
                 f"a tokenizer needs a Vocabulary, not {arguments.type_name(vocabulary)}"
             )
-        if vocabulary.whole_piece_lookup or vocabulary.merge_rule != "merge_list":
-            raise ValueError(
-                "the engines encode merge_rule='merge_list' without whole_piece_lookup, not "
-                f"{vocabulary.merge_rule!r} with whole_piece_lookup={vocabulary.whole_piece_lookup}"
-            )
         methods.check_symbols(vocabulary)
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
@@ -167,8 +165,10 @@ class Tokenizer:
         self._known = None
         for name in (
             "_encoder",
-            "_all_special",
-            "_last_special",
+            "_locator",
+            "_pieces",
+            "_ids_of_pieces",
+            "_instead",
             "_shown",
             "_skipped",
             "_raw",
@@ -225,8 +225,8 @@ class Tokenizer:
 
     @property
     def lossless(self) -> bool:
-        """Whether every accepted input comes back byte for byte."""
-        return self._vocabulary.unit == "byte"
+        """Whether every accepted input comes back byte for byte, special tokens apart."""
+        return self._vocabulary.lossless
 
     @cached_property
     def vocabulary(self) -> tuple[bytes | None, ...]:
@@ -237,6 +237,10 @@ class Tokenizer:
                 f"a vocabulary of {self.vocab_size} ids is too large for a tuple "
                 f"(at most {LARGEST_TUPLE}): use .items()"
             )
+        return self._pieces
+
+    @cached_property
+    def _pieces(self) -> tuple[bytes | None, ...]:
         return tuple(self._vocabulary.pieces())
 
     @property
@@ -303,6 +307,7 @@ class Tokenizer:
         allowed_special: Collection[str] | str = (),
         bos: bool = False,
         eos: bool = False,
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """The ids of a text.
 
@@ -311,17 +316,13 @@ class Tokenizer:
         allowed_special: the special tokens that the text may hold, or "all"; the spelling of
             others is plain text.
         bos, eos: whether to put the reserved id BOS before, EOS behind.
+        add_special_tokens: whether to put around it what an imported file says.
 
         ValueError, naming byte and position, for a byte that the vocabulary lacks.
         """
-        arguments.choice(errors, "errors", arguments.ERRORS)
-        if not isinstance(text, str):
-            raise TypeError(
-                f"encode takes str, not {arguments.type_name(text)}; bytes go to encode_bytes"
-            )
-        if errors == "replace":
-            text = LONE_SURROGATE.sub("\ufffd", text)
-        return self._encode(text, allowed_special, bos, eos)
+        text = self._checked_text(text, errors)
+        before, behind = self._frame(bos, eos, add_special_tokens)
+        return before + self._encode(text, allowed_special) + behind
 
     def encode_bytes(
         self,
@@ -330,48 +331,106 @@ class Tokenizer:
         allowed_special: Collection[str] | str = (),
         bos: bool = False,
         eos: bool = False,
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """The ids of arbitrary bytes; what is no UTF-8 is cut off from what is."""
+        before, behind = self._frame(bos, eos, add_special_tokens)
+        return before + self._encode(self._checked_bytes(data), allowed_special) + behind
+
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+    ) -> list[list[int]]:
+        """What `encode` gives for each text; an error names the index of the text."""
+        encoder = self._encoder
+        finder = encoder.finder(allowed_special)
+        before, behind = self._frame(bos, eos, add_special_tokens)
+
+        def encode(text: str) -> list[int]:
+            return before + encoder.encode(self._checked_text(text, errors), finder) + behind
+
+        return arguments.each(encode, texts, "text")
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+    ) -> Encoded:
+        """The ids of a text, as `encode` gives them, with the bytes and the characters that each
+        of them stands for; see `Encoded`.
+
+        What is put before or behind a text, or in front of a word, has an empty span. White
+        space between words belongs to no token of the method "word".
+
+        ValueError, naming the place, for a text that a normalizer changes.
+        """
+        data = arguments.document_bytes(self._checked_text(text, errors))
+        frame = self._frame(bos, eos, add_special_tokens)
+        ids, spans = self._locator.spans(data, self._encoder.finder(allowed_special), frame)
+        return Encoded(ids, spans, character_spans(data, spans))
+
+    def encode_bytes_with_offsets(
+        self,
+        data: Buffer,
+        *,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+    ) -> EncodedBytes:
+        """The same for arbitrary bytes, which may have no characters."""
+        data = bytes(self._checked_bytes(data))
+        frame = self._frame(bos, eos, add_special_tokens)
+        ids, spans = self._locator.spans(data, self._encoder.finder(allowed_special), frame)
+        return EncodedBytes(ids, spans)
+
+    def _checked_text(self, text: str, errors: str = "strict") -> str:
+        """A text to encode, without lone surrogates if these are to be replaced."""
+        arguments.choice(errors, "errors", arguments.ERRORS)
+        if not isinstance(text, str):
+            raise TypeError(
+                f"encode takes str, not {arguments.type_name(text)}; bytes go to encode_bytes"
+            )
+        return LONE_SURROGATE.sub("\ufffd", text) if errors == "replace" else text
+
+    def _checked_bytes(self, data: Buffer) -> Buffer:
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(
                 f"encode_bytes takes bytes, not {arguments.type_name(data)}; text goes to encode"
             )
-        return self._encode(data, allowed_special, bos, eos)
+        return data
 
-    def _encode(
-        self, text: str | Buffer, allowed_special: Collection[str] | str, bos: bool, eos: bool
-    ) -> list[int]:
+    def _encode(self, text: Document, allowed_special: Collection[str] | str) -> list[int]:
+        encoder = self._encoder
+        return encoder.encode(text, encoder.finder(allowed_special))
+
+    def _frame(self, bos: bool, eos: bool, framed: bool) -> tuple[list[int], list[int]]:
+        """The ids before and behind a text."""
         vocabulary = self._vocabulary
-        before = [vocabulary.reserved_id("BOS")] if bos else []
-        behind = [vocabulary.reserved_id("EOS")] if eos else []
-        return before + self._encoder(text, self._special(allowed_special)) + behind
-
-    def _special(self, allowed: Collection[str] | str) -> Any:
-        """What finds the special tokens that are allowed; None where none is."""
-        if isinstance(allowed, str) and allowed == "all":
-            return self._all_special
-        chosen = frozenset(arguments.special_choice(allowed, self._vocabulary.special_tokens))
-        if not chosen:
-            return None
-        # Callers mostly allow the same set again and again.
-        known, table = self.__dict__.get("_last_special", (None, None))
-        if known != chosen:
-            table = self._special_table(chosen)
-            self.__dict__["_last_special"] = chosen, table
-        return table
+        before, behind = vocabulary.frame if framed else ((), ())
+        return (
+            [vocabulary.reserved_id("BOS"), *before] if bos else [*before],
+            [*behind, vocabulary.reserved_id("EOS")] if eos else [*behind],
+        )
 
     @cached_property
-    def _all_special(self) -> Any:
-        spellings = self._vocabulary.special_tokens
-        return self._special_table(spellings) if spellings else None
-
-    def _special_table(self, spellings: Iterable[str]) -> Any:
-        ids = self._vocabulary.special_tokens
-        return self._engine.special_table({text.encode("utf-8"): ids[text] for text in spellings})
+    def _encoder(self) -> DocumentEncoder:
+        return DocumentEncoder(self._vocabulary, self._engine)
 
     @cached_property
-    def _encoder(self) -> methods.Encode:
-        return methods.encoder(self._vocabulary, self._engine)
+    def _locator(self) -> Locator:
+        return Locator(self._encoder, self._pieces, self._raw)
 
     def encode_chat(
         self, turns: Iterable[tuple[str, str]], *, bos: bool = False
@@ -384,13 +443,62 @@ class Tokenizer:
         Each turn is the id of its role, its text and EOS; BOS comes first if `bos`. The mask is
         true for the text of "assistant" turns and for the EOS behind it.
         """
-        encode = self._encoder
         reserved_id = self._vocabulary.reserved_id
+        encoder = self._encoder
+        nothing = encoder.finder(())
         return special.chat_layout(
             turns,
-            lambda text: encode(text, None),
+            lambda text: encoder.encode(text, nothing),
             reserved_id,
             [reserved_id("BOS")] if bos else [],
+        )
+
+    # Measuring
+
+    def count(
+        self,
+        text: str,
+        limit: int | None = None,
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+    ) -> int:
+        """How many ids a text has, without making them.
+
+        limit: when more are found, counting stops and the result is limit + 1.
+        """
+        encoder = self._encoder
+        return encoder.count(
+            self._checked_text(text, errors), encoder.finder(allowed_special), limit
+        )
+
+    def truncate(self, text: str, n: int, *, allowed_special: Collection[str] | str = ()) -> str:
+        """A beginning of a text that encodes to at most n ids.
+
+        It ends with a character, and with the last token that does among the first n. What a
+        pattern makes of it, now that nothing follows, may be more tokens: then it is cut again.
+        """
+        return self._locator.truncated(
+            self._checked_text(text), n, self._encoder.finder(allowed_special)
+        )
+
+    def split_at(
+        self, text: str, n: int, *, allowed_special: Collection[str] | str = ()
+    ) -> tuple[str, str]:
+        """What `truncate` gives, and the rest of the text."""
+        head = self.truncate(text, n, allowed_special=allowed_special)
+        return head, text[len(head) :]
+
+    def usage(self, corpus: Documents, *, allowed_special: Collection[str] | str = ()) -> Usage:
+        """How often each id occurs in a corpus, and which pieces never do; see `Usage`.
+
+        corpus: a `str` or bytes, which is one document, or an iterable of documents, of which one
+            at a time is in memory.
+        """
+        encoder = self._encoder
+        finder = encoder.finder(allowed_special)
+        return tally.usage(
+            corpus, lambda document: encoder.encode(document, finder), self._vocabulary
         )
 
     # Decoding
@@ -414,6 +522,47 @@ class Tokenizer:
         table = self._skipped if skip_special else self._raw
         return self._decode(ids, table, skip_special)
 
+    def decode_batch(
+        self, batch: Iterable[Iterable[int]], errors: str = "strict", skip_special: bool = False
+    ) -> list[str]:
+        """What `decode` gives for each row of ids; an error names the index of the row."""
+        return arguments.each(lambda ids: self.decode(ids, errors, skip_special), batch, "row")
+
+    def id_to_piece(self, id: int) -> bytes:
+        """The bytes of an id: a special token's spelling, b"" for a reserved id. Errors as in
+        `decode`."""
+        unknown = None if self._vocabulary.unknown is None else UNKNOWN
+        return arguments.known_piece(id, 0, self._pieces, unknown)
+
+    def token_to_id(self, piece: bytes | str) -> int:
+        """The id of a piece: its bytes, or the text whose UTF-8 they are.
+
+        A special or added token is found by its spelling, before a piece that has the same. With
+        the method "word" a piece that ends a word has a space behind it.
+
+        KeyError, naming it, for what is no piece; a reserved id has none.
+        """
+        if not isinstance(piece, (bytes, str)):
+            raise TypeError(f"a piece is bytes or str, not {arguments.type_name(piece)}")
+        data = piece.encode("utf-8") if isinstance(piece, str) else piece
+        if data not in self._ids_of_pieces:
+            raise KeyError(f"{piece!r} is no piece of the vocabulary")
+        return self._ids_of_pieces[data]
+
+    @cached_property
+    def _ids_of_pieces(self) -> dict[bytes, int]:
+        vocabulary = self._vocabulary
+        hidden = {*vocabulary.reserved.values(), vocabulary.unknown}
+        # Of what is spelled alike the first stays: special and added tokens, then the lowest id.
+        found = {text.encode("utf-8"): id for text, id in vocabulary.added_tokens.items()}
+        found.update((text.encode("utf-8"), id) for text, id in vocabulary.special_tokens.items())
+        for id, piece in vocabulary.items():
+            if id not in hidden:
+                found.setdefault(piece, id)
+        if vocabulary.unknown is not None:
+            found.setdefault(UNKNOWN, vocabulary.unknown)
+        return found
+
     def _decode(self, ids: Iterable[int], table: Any, skip_special: bool) -> bytes:
         vocabulary = self._vocabulary
         if vocabulary.unit != "word":
@@ -425,26 +574,33 @@ class Tokenizer:
         return data if spelled else data.removesuffix(MARKER)
 
     @cached_property
+    def _instead(self) -> dict[bool, dict[int, bytes]]:
+        """What ids read as in a text that do not read as their pieces, by `skip_special`."""
+        vocabulary = self._vocabulary
+        left_out = [*vocabulary.special_tokens.values(), *vocabulary.reserved.values()]
+        return {
+            False: {id: f"<|{name}|>".encode() for name, id in vocabulary.reserved.items()},
+            True: dict.fromkeys(left_out, b""),
+        }
+
+    @cached_property
     def _shown(self) -> Any:
-        names = {id: f"<|{name}|>".encode() for name, id in self._vocabulary.reserved.items()}
-        return self._decoding_table(names)
+        return self._decoding_table(self._instead[False])
 
     @cached_property
     def _skipped(self) -> Any:
-        vocabulary = self._vocabulary
-        ids = [*vocabulary.special_tokens.values(), *vocabulary.reserved.values()]
-        return self._decoding_table(dict.fromkeys(ids, b""))
+        return self._decoding_table(self._instead[True])
 
     @cached_property
     def _raw(self) -> Any:
         return self._decoding_table({})
 
     def _decoding_table(self, instead: Mapping[int, bytes]) -> Any:
-        vocabulary = self._vocabulary
-        pieces = vocabulary.pieces()
+        pieces = list(self._pieces)
         for id, piece in instead.items():
             pieces[id] = piece
-        return self._engine.decoding_table(pieces, None if vocabulary.unknown is None else UNKNOWN)
+        unknown = None if self._vocabulary.unknown is None else UNKNOWN
+        return self._engine.decoding_table(pieces, unknown)
 
     # Other tokenizers from this one
 
@@ -537,7 +693,7 @@ class Tokenizer:
         ValueError for another file, for one of a newer version, and for one of which any byte
         has changed; OSError if it cannot be read.
         """
-        return cls.from_vocabulary(artifact.load(path), engine)
+        return cls.from_vocabulary(artifact.load(path, engines.get(engine)), engine)
 
     def to_json(self, path: Path) -> None:
         """Write `{"vocab": {piece: id}, "merges": [[left, right], ...]}`, in the printable
@@ -560,6 +716,100 @@ class Tokenizer:
         place, for one that is not as it must be; OSError if it cannot be read.
         """
         return cls.from_vocabulary(printable_json.load(path, pattern), engine)
+
+    def to_tiktoken(self, path: Path) -> str:
+        """Write the pieces to a new file in tiktoken's format, base64 and rank on each line, and
+        return the Python that rebuilds a `tiktoken.Encoding` from it.
+
+        ValueError, naming it, for what tiktoken cannot hold, or would encode otherwise. OSError as
+        in `save`.
+        """
+        return tiktoken.save(self._vocabulary, path, self._engine)
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        source: Any,
+        *,
+        name: str | None = None,
+        pattern: str | Pattern | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+        engine: str | None = None,
+    ) -> "Tokenizer":
+        """The tokenizer that gives the ids of tiktoken.
+
+        source: the path of a `.tiktoken` file; or the name of an encoding ("gpt2", "r50k_base",
+            "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony"), whose file is
+            looked for where tiktoken keeps it, in the folder TIKTOKEN_CACHE_DIR; or a
+            `tiktoken.Encoding`. Nothing is downloaded.
+        name: which of these a file is, if its own name does not say so.
+        pattern, special_tokens: for a file of none of these; its pattern, as tiktoken spells it
+            or by its name, and its special tokens and their ids.
+
+        The file of a named encoding is checked by the SHA-256 that tiktoken demands, unless
+        pattern and special tokens are both given. ValueError, naming the file and the line, for
+        one that is not as it must be; OSError if it cannot be read, or is not there.
+        """
+        vocabulary = tiktoken.load(
+            source,
+            name=name,
+            pattern=pattern,
+            special_tokens=special_tokens,
+            engine=engines.get(engine),
+        )
+        return cls.from_vocabulary(vocabulary, engine)
+
+    def to_gpt2(self, folder: Path) -> None:
+        """Write GPT-2's two files, `vocab.json` and `merges.txt`, into a folder: both, or none.
+
+        ValueError, naming it, for what they cannot hold, such as a pattern other than "gpt2".
+        OSError as in `save`.
+        """
+        gpt2.save(self._vocabulary, folder, self._engine)
+
+    @classmethod
+    def from_gpt2(
+        cls,
+        vocab: Path,
+        merges: Path | None = None,
+        *,
+        special_tokens: Sequence[str] | None = None,
+        engine: str | None = None,
+    ) -> "Tokenizer":
+        """The tokenizer of GPT-2's two files: `vocab.json` or `encoder.json`, and `merges.txt` or
+        `vocab.bpe`; or of a folder with two of these. The pattern is "gpt2".
+
+        special_tokens: which entries are special tokens. By default `<|endoftext|>`, if there is
+            such an entry, and no merge makes it.
+
+        Every other piece must be a single byte or made by a merge. ValueError, naming the file
+        and the place, for one that is not as it must be; OSError if it cannot be read.
+        """
+        vocabulary = gpt2.load(vocab, merges, special_tokens=special_tokens)
+        return cls.from_vocabulary(vocabulary, engine)
+
+    def to_huggingface(self, path: Path) -> None:
+        """Write a new `tokenizer.json`, with which `tokenizers` gives the same ids.
+
+        There a special token always matches, as here where `encode` allows all of them.
+        ValueError, naming it, for what the file cannot hold, such as reserved ids. OSError as in
+        `save`.
+        """
+        huggingface.save(self._vocabulary, path, self._engine)
+
+    @classmethod
+    def from_huggingface(cls, source: Any, *, engine: str | None = None) -> "Tokenizer":
+        """The tokenizer that gives the ids of Hugging Face's `tokenizers`.
+
+        source: the path of a `tokenizer.json`, or of a folder that holds one; or a
+            `tokenizers.Tokenizer`. It must be byte-level BPE.
+
+        `encode` with `allowed_special="all"` gives what `encode` gives there; both put the ids of
+        the file's template around a text with `add_special_tokens=True` alone. ValueError, naming
+        the file, the place in it and the value, for what would not be honored or contradicts
+        itself; OSError if it cannot be read.
+        """
+        return cls.from_vocabulary(huggingface.load(source), engine)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, (self.state(), self._engine_name)
