@@ -604,7 +604,7 @@ def test_check_takes_some_seconds_only():
         ("train text -o new.json --method char", "a .json file holds bytes and merges alone"),
         ("encode saved", "FILE"),
         ("encode saved text --allow-special <x>", "'<x>' is no special token"),
-        ("encode saved text --pattern gpt2", "--pattern is for a TOKENIZER named *.json"),
+        ("encode saved text --pattern gpt2", "saved: --pattern is not for the format tokbpe"),
         ("encode new.json text --pattern (", "is refused"),
         ("decode saved text --bos", "unrecognized arguments: --bos"),
         ("inspect saved saved", "unrecognized arguments: saved"),

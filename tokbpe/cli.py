@@ -13,16 +13,18 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, methods, usage
-from tokbpe.formats import files
+from tokbpe import check, demo, describe, engines, patterns, usage
+from tokbpe.formats import detect, files
+from tokbpe.patterns import Pattern
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
+from tokbpe.vocabulary import Vocabulary
 
 FAILED = 1
 INTERRUPTED = 130  # as a shell reports SIGINT
@@ -107,7 +109,7 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     seconds = time.perf_counter() - start
     (tokenizer.to_json if as_json else tokenizer.save)(arguments.output)
     if as_json and arguments.pattern:
-        tell(f"warning: the file holds no pattern: use it with --pattern {arguments.pattern}")
+        tell_of_pattern(patterns.get(arguments.pattern))
     if on_terminal(sys.stderr):
         tell(
             f"{tokenizer.vocab_size:,} ids, {len(tokenizer.merges):,} merges from "
@@ -129,7 +131,11 @@ def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 
     def ids_of(data: bytes) -> list[int]:
         return tokenizer.encode_bytes(
-            data, allowed_special=allowed, bos=arguments.bos, eos=arguments.eos
+            data,
+            allowed_special=allowed,
+            bos=arguments.bos,
+            eos=arguments.eos,
+            add_special_tokens=arguments.add_special_tokens,
         )
 
     try:
@@ -199,100 +205,39 @@ def ids_of_line(line: bytes, number: int) -> list[int]:
 
 
 def inspect(arguments: argparse.Namespace) -> Iterator[str | bytes]:
-    tokenizer = loaded(arguments)
-    facts = described(tokenizer, arguments.merges)
+    found, vocabulary = read_vocabulary(arguments)
+    facts = {
+        "file": found.path,
+        **({} if found.merges is None else {"merges_file": found.merges}),
+        "format": found.format,
+        **describe.facts(vocabulary, engines.get(), arguments.merges),
+    }
     if arguments.json:
         yield json.dumps(facts, indent=2)
-        return
-    merges = facts.pop("first_merges")
-    for kind in ("special_tokens", "reserved"):
-        facts[kind] = {repr(name): id for name, id in facts[kind].items()}
-    facts["trainings"] = [
-        {name.replace("_", " "): value for name, value in training.items()}
-        for training in facts["trainings"]
-    ]
-    for name, value in facts.items():
-        yield f"{name.replace('_', ' '):<18} {written(value)}"
-    for number, merge in enumerate(merges):
-        left, right, piece = (
-            demo.quoted(bytes.fromhex(merge[part])) for part in ("left", "right", "piece")
-        )
-        count = "" if merge["count"] is None else f"{merge['count']:,}"
-        name = "" if number else "first merges"
-        yield f"{name:<18} {merge['id']:>6} {count:>10}  {left} + {right} = {piece}"
+    else:
+        yield from describe.lines(facts)
 
 
-def described(tokenizer: Tokenizer, most_merges: int) -> dict[str, Any]:
-    """What there is to say of a tokenizer, as data that JSON can hold; pieces are hexadecimal."""
-    vocabulary = tokenizer.state()["vocabulary"]
-    return {
-        "method": tokenizer.method,
-        "vocab_size": tokenizer.vocab_size,
-        "target_vocab_size": tokenizer.target_vocab_size,
-        "merges": len(tokenizer.merges),
-        "base": base_of(vocabulary),
-        "pattern": tokenizer.pattern,
-        "tie_break": vocabulary["tie_break"],
-        "special_tokens": tokenizer.special_tokens,
-        "reserved": tokenizer.reserved,
-        "special_ids": vocabulary["special_ids"],
-        "lossless": tokenizer.lossless,
-        "unicode": vocabulary["unicode"],
-        "fingerprint": tokenizer.fingerprint(),
-        "trainings": [
-            # The hashes can be as many as there were documents.
-            {name: value for name, value in training.items() if name != "hashes"}
-            for training in vocabulary["provenance"]
-        ],
-        "first_merges": first_merges(tokenizer, vocabulary, most_merges),
-    }
-
-
-def base_of(vocabulary: Mapping[str, Any]) -> str:
-    """What stands before all merges."""
-    symbols = [symbol for symbol in vocabulary["alphabet"] if symbol is not None]
-    for name, order in methods.BYTE_ORDERS.items():
-        if symbols == [f"{byte:02x}" for byte in order]:
-            return f"256 bytes, order {name!r}"
-    kind = {"byte": "bytes", "character": "characters", "word": "characters, inner and final"}
-    return f"{len(symbols):,} {kind[vocabulary['unit']]}"
-
-
-def first_merges(
-    tokenizer: Tokenizer, vocabulary: Mapping[str, Any], most: int
-) -> list[dict[str, Any]]:
-    """The first merges: id, left and right half, piece and count, which imported ones lack."""
-    pairs = tokenizer.merges[:most].tolist()
-    first_id = len(vocabulary["alphabet"])
-    ids = vocabulary["merge_ids"] or range(first_id, first_id + len(pairs))
-    pieces = dict(tokenizer.items()) if pairs else {}
-    return [
-        {
-            "id": id,
-            "left": pieces[left].hex(),
-            "right": pieces[right].hex(),
-            "piece": pieces[id].hex(),
-            "count": count,
-        }
-        for (left, right), id, count in zip(
-            pairs, ids, tokenizer.merge_counts.tolist() or [None] * len(pairs)
-        )
-    ]
-
-
-def written(value: Any) -> str:
-    """A value in a line of text."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list):
-        return "; ".join(map(written, value)) or "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {written(part)}" for name, part in value.items()) or "none"
-    return "".join(map(demo.printable_character, str(value)))
+def convert(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    output = arguments.output
+    check_new(output)
+    _, vocabulary = read_vocabulary(arguments)
+    tokenizer = Tokenizer.from_vocabulary(vocabulary)
+    recipe = ""
+    with placed(f"--to {arguments.to}"):
+        if arguments.to == "gpt2":
+            with files.new_folder(output) as folder:
+                tokenizer.to_gpt2(folder)
+        elif arguments.to == "tiktoken":
+            recipe = tokenizer.to_tiktoken(output)
+        elif arguments.to == "huggingface":
+            tokenizer.to_huggingface(output)
+        elif arguments.to == "json":
+            tokenizer.to_json(output)
+            tell_of_pattern(vocabulary.pattern)
+        else:
+            tokenizer.save(output)
+    yield from recipe.splitlines()
 
 
 def check_files(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -360,11 +305,22 @@ def placed(place: str) -> Iterator[None]:
 
 def loaded(arguments: argparse.Namespace) -> Tokenizer:
     """The tokenizer that the arguments name."""
-    if arguments.tokenizer.endswith(".json"):
-        return Tokenizer.from_json(arguments.tokenizer, pattern=arguments.pattern)
-    if arguments.pattern is not None:
-        arguments.wrong_use("--pattern is for a TOKENIZER named *.json; others have their own")
-    return Tokenizer.load(arguments.tokenizer)
+    return Tokenizer.from_vocabulary(read_vocabulary(arguments)[1])
+
+
+def read_vocabulary(arguments: argparse.Namespace) -> tuple[detect.Found, Vocabulary]:
+    """The file that the arguments name, and what it holds."""
+    special = dict(arguments.special)
+    if len(special) < len(arguments.special):
+        arguments.wrong_use("--special names a token twice")
+    found = detect.find(arguments.tokenizer, name=arguments.name, merges=arguments.merges_file)
+    problem = usage.misfit(arguments, found)
+    if problem is not None:
+        arguments.wrong_use(f"{found.path}: {problem}")
+    vocabulary = detect.load(
+        found, pattern=arguments.pattern, special_tokens=special or None, engine=engines.get()
+    )
+    return found, vocabulary
 
 
 def check_new(output: str) -> None:
@@ -396,6 +352,15 @@ def told_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         tell(f"warning: {warning.message}")
+
+
+def tell_of_pattern(pattern: Pattern | None) -> None:
+    """Warn of a pattern that a JSON file of vocab and merges does not hold."""
+    if pattern is not None:
+        text = pattern.name or pattern.sources[0]
+        known = patterns.get(text) == pattern
+        use = f"use it with --pattern {text}" if known else f"no --pattern is as {pattern!r}"
+        tell(f"warning: the file holds no pattern: {use}")
 
 
 def message(error: Exception) -> str:
@@ -436,6 +401,7 @@ COMMANDS = {
     "encode": encode,
     "decode": decode,
     "inspect": inspect,
+    "convert": convert,
     "check": check_files,
     "demo": show_demo,
 }

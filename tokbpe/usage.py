@@ -1,11 +1,16 @@
 """What the command line accepts."""
 
 import argparse
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from tokbpe import __version__, check, engines, methods, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, TIE_BREAKS
+from tokbpe.formats import detect
+from tokbpe.formats.detect import NO_PATTERN
+from tokbpe.formats.tiktoken import checked_pattern
+from tokbpe.formats.tiktoken_known import KNOWN
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
@@ -13,6 +18,15 @@ Command: TypeAlias = Callable[[argparse.Namespace], Iterator[str | bytes]]
 
 STANDARD = "-"  # standard input or output in the place of a file
 EXIT_CODES = "exit code: 0 done, 1 failed, 2 wrong use"
+
+# What the files of each format do not say themselves, and options tell.
+TOLD = {
+    "tokbpe": (),
+    "tiktoken": ("name", "pattern", "special"),
+    "huggingface": (),
+    "gpt2": ("merges_file", "special"),
+    "json": ("pattern",),
+}
 
 
 def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
@@ -110,6 +124,11 @@ def accept_encoding(encoding: argparse.ArgumentParser) -> None:
     )
     encoding.add_argument("--bos", action="store_true", help="the reserved id BOS before each file")
     encoding.add_argument("--eos", action="store_true", help="the reserved id EOS behind each file")
+    encoding.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="around each file what a tokenizer.json wants around a text",
+    )
 
 
 def accept_decoding(decoding: argparse.ArgumentParser) -> None:
@@ -124,9 +143,23 @@ def accept_decoding(decoding: argparse.ArgumentParser) -> None:
 def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
     accept_tokenizer(inspecting)
     inspecting.add_argument(
-        "--merges", metavar="N", type=whole_number(0), default=10, help="how many to show (10)"
+        "--merges",
+        metavar="N",
+        type=whole_number(0),
+        default=10,
+        help="how many merges to show (10)",
     )
     inspecting.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def accept_converting(converting: argparse.ArgumentParser) -> None:
+    accept_tokenizer(converting, "IN")
+    converting.add_argument(
+        "output", metavar="OUT", help="a new file, or for GPT-2's two a new folder"
+    )
+    converting.add_argument(
+        "--to", choices=detect.FORMATS, required=True, help="the format of what is written"
+    )
 
 
 def accept_checking(checking: argparse.ArgumentParser) -> None:
@@ -162,13 +195,48 @@ def accept_files(command: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def accept_tokenizer(command: argparse.ArgumentParser) -> None:
+def accept_tokenizer(command: argparse.ArgumentParser, metavar: str = "TOKENIZER") -> None:
     command.add_argument(
-        "tokenizer", metavar="TOKENIZER", help="a file that `tokbpe train` or `save` wrote"
+        "tokenizer", metavar=metavar, help=f"{detect.READABLE}. Nothing is downloaded"
     )
-    accept_pattern(
-        command, None, "how text is cut; only for a TOKENIZER named *.json, which does not say it"
+    group = command.add_argument_group(f"what {metavar} may not say itself")
+    group.add_argument(
+        "--name",
+        metavar="NAME",
+        choices=list(KNOWN),
+        help=f"the encoding of tiktoken that a rank file is of: {', '.join(KNOWN)}",
     )
+    group.add_argument(
+        "--pattern",
+        metavar="PATTERN",
+        type=pattern_of_file,
+        help="how text is cut, of another rank file or a JSON file of vocab and merges: a name, a "
+        "regular expression, for a rank file as tiktoken writes it, or `none`",
+    )
+    group.add_argument(
+        "--special",
+        metavar="TOKEN=ID",
+        type=token_and_id,
+        action="append",
+        default=[],
+        help="a special token, of a rank file or in GPT-2's vocab; repeatable",
+    )
+    group.add_argument("--merges-file", metavar="FILE", help="the merges that GPT-2's vocab needs")
+
+
+def misfit(arguments: argparse.Namespace, found: detect.Found) -> str | None:
+    """What is wrong with the options about a file, now that its format is known."""
+    for option in ("name", "pattern", "special", "merges_file"):
+        if getattr(arguments, option) and option not in TOLD[found.format]:
+            return f"--{option.replace('_', '-')} is not for the format {found.format}"
+    if found.format == "tiktoken" and found.known is None and arguments.pattern is None:
+        return (
+            "a rank file holds no pattern and no special tokens: give --pattern, and --special "
+            "TOKEN=ID for each of them, or --name if it is one of tiktoken's own"
+        )
+    if found.format == "gpt2" and found.merges is None:
+        return "this is GPT-2's vocab: give its merges by --merges-file, or the folder with both"
+    return None
 
 
 def accept_output(command: argparse.ArgumentParser) -> None:
@@ -208,6 +276,23 @@ def split_pattern(text: str) -> str | None:
     return text
 
 
+def pattern_of_file(text: str) -> str:
+    if text == "none":
+        return NO_PATTERN
+    with contextlib.suppress(ValueError):
+        checked_pattern(text)
+        return text
+    split_pattern(text)
+    return text
+
+
+def token_and_id(text: str) -> tuple[str, int]:
+    token, _, id = text.rpartition("=")
+    if not token:
+        raise argparse.ArgumentTypeError(f"must be a token and its id, TOKEN=ID, not {text!r}")
+    return token, whole_number(0, LARGEST_VOCABULARY - 1)(id)
+
+
 class Help(NamedTuple):
     """What a command's help says, and what adds its arguments."""
 
@@ -242,9 +327,21 @@ HELP = {
     ),
     "inspect": Help(
         "show what a tokenizer is",
-        "Show method, sizes, special tokens, fingerprint, trainings and first merges.",
+        "Show what was read: the format and the method, ids without a meaning (gaps), rule and\n"
+        "number of merges, whether a piece that is cut out whole is looked up first, pattern,\n"
+        "special tokens, normalizer, a space put in front of a text, what is put around it\n"
+        "(frame), whether all bytes come back (lossless), fingerprint, trainings, first merges;\n"
+        "and pieces that do not encode to themselves: those that no text yields (never made), and\n"
+        "those that the pattern cuts, so that at most a longer text yields them (cut alone).",
         "tokbpe inspect my.tokbpe",
         accept_inspecting,
+    ),
+    "convert": Help(
+        "write a tokenizer in another format",
+        "Write a tokenizer in another format, with the same ids. What that cannot hold is refused\n"
+        "by name. For tiktoken the Python that rebuilds the encoding is printed.",
+        "tokbpe convert my.tokbpe my.tiktoken --to tiktoken",
+        accept_converting,
     ),
     "check": Help(
         "compare both engines on text of your own",
