@@ -2,8 +2,8 @@
 
     TOKBPE_DATA=... python benchmarks/load.py [--json FILE] [--runs N]
 
-Needs Linux, the folder that TOKBPE_DATA names and the extra `bench`. Each load runs in a process of its
-own, all in turn, with the libraries imported before the clock starts; equal ids are asserted
+Needs Linux, the folder that TOKBPE_DATA names and the extra `bench`. Each load runs in a process
+of its own, all in turn, with the libraries imported before the clock starts; equal ids are asserted
 first. Seconds are process CPU times, medians of five runs; MB (10**6 bytes) are what the peak
 of the resident memory grows by.
 """

@@ -28,7 +28,7 @@ ROWS = (
     {"corpus"},
     {"counting"},
     {"methods"},
-    {"encoding"},
+    {"decoding", "encoding"},
     {"offsets", "tally"},
     {"equivalence"},
     {"formats"},

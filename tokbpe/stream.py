@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from tokbpe import arguments
 from tokbpe.symbols import MARKER
 from tokbpe.tokenizer import Tokenizer
-from tokbpe.vocabulary import UNKNOWN
 
 # How surrogates would begin, which have no UTF-8: Python would wait for their third byte.
 SURROGATES = tuple(bytes([0xED, byte]) for byte in range(0xA0, 0xC0))
@@ -66,12 +65,11 @@ class StreamDecoder:
 
     def _read(self, id: int) -> tuple[bytes, bool]:
         """The bytes of an id, and whether a space at their end is the marker of a word."""
-        tokenizer = self._tokenizer
-        vocabulary = tokenizer._vocabulary
-        unknown = None if vocabulary.unknown is None else UNKNOWN
-        piece = arguments.known_piece(id, self._position, tokenizer._pieces, unknown)
+        vocabulary = self._tokenizer._vocabulary
+        decoder = self._tokenizer._decoder
+        piece = decoder.piece(id, self._position)
         number = operator.index(id)
-        shown = tokenizer._instead[self._skip_special].get(number, piece)
+        shown = decoder.instead[self._skip_special].get(number, piece)
         if vocabulary.unit != "word":
             return shown, False
         return shown, self._skip_special or number not in vocabulary.special_tokens.values()

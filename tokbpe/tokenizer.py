@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, engines, methods, special, tally
 from tokbpe.arguments import Buffer, Document, Documents
+from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoding import DocumentEncoder
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
 from tokbpe.formats.files import Path
 from tokbpe.methods import Merge, Options, Progress
 from tokbpe.offsets import Encoded, EncodedBytes, Locator, character_spans
 from tokbpe.patterns import Pattern
-from tokbpe.symbols import MARKER
 from tokbpe.tally import Usage
-from tokbpe.vocabulary import UNKNOWN, Vocabulary, lay_out
+from tokbpe.vocabulary import Vocabulary, lay_out
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LARGEST_TUPLE = 2**24
@@ -166,12 +166,7 @@ class Tokenizer:
         for name in (
             "_encoder",
             "_locator",
-            "_pieces",
-            "_ids_of_pieces",
-            "_instead",
-            "_shown",
-            "_skipped",
-            "_raw",
+            "_decoder",
             "_identity",
             "vocabulary",
         ):
@@ -237,11 +232,7 @@ class Tokenizer:
                 f"a vocabulary of {self.vocab_size} ids is too large for a tuple "
                 f"(at most {LARGEST_TUPLE}): use .items()"
             )
-        return self._pieces
-
-    @cached_property
-    def _pieces(self) -> tuple[bytes | None, ...]:
-        return tuple(self._vocabulary.pieces())
+        return self._decoder.pieces
 
     @property
     def vocabulary_bytes(self) -> bytes:
@@ -430,7 +421,7 @@ class Tokenizer:
 
     @cached_property
     def _locator(self) -> Locator:
-        return Locator(self._encoder, self._pieces, self._raw)
+        return Locator(self._encoder, self._decoder.pieces, self._decoder.raw)
 
     def encode_chat(
         self, turns: Iterable[tuple[str, str]], *, bos: bool = False
@@ -514,13 +505,11 @@ class Tokenizer:
         "char" and "word" a whole number that is none reads as `<UNK>`.
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
-        table = self._skipped if skip_special else self._shown
-        return self._decode(ids, table, skip_special).decode("utf-8", errors)
+        return self._decoder.decode(ids, skip_special, True).decode("utf-8", errors)
 
     def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
         """The bytes of ids: any iterable of whole numbers. Reserved ids are left out."""
-        table = self._skipped if skip_special else self._raw
-        return self._decode(ids, table, skip_special)
+        return self._decoder.decode(ids, skip_special, False)
 
     def decode_batch(
         self, batch: Iterable[Iterable[int]], errors: str = "strict", skip_special: bool = False
@@ -531,8 +520,7 @@ class Tokenizer:
     def id_to_piece(self, id: int) -> bytes:
         """The bytes of an id: a special token's spelling, b"" for a reserved id. Errors as in
         `decode`."""
-        unknown = None if self._vocabulary.unknown is None else UNKNOWN
-        return arguments.known_piece(id, 0, self._pieces, unknown)
+        return self._decoder.piece(id, 0)
 
     def token_to_id(self, piece: bytes | str) -> int:
         """The id of a piece: its bytes, or the text whose UTF-8 they are.
@@ -545,62 +533,14 @@ class Tokenizer:
         if not isinstance(piece, (bytes, str)):
             raise TypeError(f"a piece is bytes or str, not {arguments.type_name(piece)}")
         data = piece.encode("utf-8") if isinstance(piece, str) else piece
-        if data not in self._ids_of_pieces:
+        ids = self._decoder.ids
+        if data not in ids:
             raise KeyError(f"{piece!r} is no piece of the vocabulary")
-        return self._ids_of_pieces[data]
+        return ids[data]
 
     @cached_property
-    def _ids_of_pieces(self) -> dict[bytes, int]:
-        vocabulary = self._vocabulary
-        hidden = {*vocabulary.reserved.values(), vocabulary.unknown}
-        # Of what is spelled alike the first stays: special and added tokens, then the lowest id.
-        found = {text.encode("utf-8"): id for text, id in vocabulary.added_tokens.items()}
-        found.update((text.encode("utf-8"), id) for text, id in vocabulary.special_tokens.items())
-        for id, piece in vocabulary.items():
-            if id not in hidden:
-                found.setdefault(piece, id)
-        if vocabulary.unknown is not None:
-            found.setdefault(UNKNOWN, vocabulary.unknown)
-        return found
-
-    def _decode(self, ids: Iterable[int], table: Any, skip_special: bool) -> bytes:
-        vocabulary = self._vocabulary
-        if vocabulary.unit != "word":
-            return self._engine.decode(ids, table)
-        ids = list(arguments.ids(ids))
-        data = self._engine.decode(ids, table)
-        # The last word's marker goes, but not a space that a special token is spelled with.
-        spelled = not skip_special and ids and ids[-1] in vocabulary.special_tokens.values()
-        return data if spelled else data.removesuffix(MARKER)
-
-    @cached_property
-    def _instead(self) -> dict[bool, dict[int, bytes]]:
-        """What ids read as in a text that do not read as their pieces, by `skip_special`."""
-        vocabulary = self._vocabulary
-        left_out = [*vocabulary.special_tokens.values(), *vocabulary.reserved.values()]
-        return {
-            False: {id: f"<|{name}|>".encode() for name, id in vocabulary.reserved.items()},
-            True: dict.fromkeys(left_out, b""),
-        }
-
-    @cached_property
-    def _shown(self) -> Any:
-        return self._decoding_table(self._instead[False])
-
-    @cached_property
-    def _skipped(self) -> Any:
-        return self._decoding_table(self._instead[True])
-
-    @cached_property
-    def _raw(self) -> Any:
-        return self._decoding_table({})
-
-    def _decoding_table(self, instead: Mapping[int, bytes]) -> Any:
-        pieces = list(self._pieces)
-        for id, piece in instead.items():
-            pieces[id] = piece
-        unknown = None if self._vocabulary.unknown is None else UNKNOWN
-        return self._engine.decoding_table(pieces, unknown)
+    def _decoder(self) -> DocumentDecoder:
+        return DocumentDecoder(self._vocabulary, self._engine)
 
     # Other tokenizers from this one
 
