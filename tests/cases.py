@@ -128,7 +128,7 @@ class RuleCase:
     """A table of whole pieces, under either merge rule, with or without lookup of these."""
 
     table: dict[str, Any]  # the arguments of `encoding_table`
-    listed: bool  # whether the compiled engine lists the pairs of pieces first
+    warm: bool  # whether the compiled engine is prepared for much text
     special: dict[bytes, int]
     texts: list[Any]
     limits: list[Any]
@@ -138,8 +138,8 @@ class RuleCase:
         if isinstance(table, Raised):
             yield "encoding_table", table
             return
-        if self.listed and hasattr(table, "list_pairs"):
-            table.list_pairs()
+        if self.warm:
+            warm_up(table)
         for text in self.texts:
             yield "encode", attempt(engine.encode, text, table, self.special)
             for limit in self.limits:
@@ -319,6 +319,12 @@ def as_lists(trained):
     return [(int(left), int(right)) for left, right in merges], [int(count) for count in counts]
 
 
+def warm_up(table):
+    """Have the compiled engine do what it does when some text has come."""
+    if hasattr(table, "warm_up"):
+        table.warm_up()
+
+
 def play_encoding(engine, alphabet, merges, pattern, texts, recipe):
     """Encode texts, and one made from the vocabulary; decode what they give."""
     table = attempt(engine.encoding_table, alphabet, merges, pattern)
@@ -328,6 +334,8 @@ def play_encoding(engine, alphabet, merges, pattern, texts, recipe):
     pieces = vocabulary(alphabet, merges)
     made = b"".join(pieces[number % len(pieces)] or b"" for number in recipe if pieces)
     decoding_table = engine.decoding_table(pieces)
+    if len(recipe) % 2:
+        warm_up(table)
     for text in [*texts, made[:LONGEST_MADE_TEXT]]:
         ids = attempt(engine.encode, text, table)
         yield "encode", ids

@@ -336,6 +336,7 @@ def rule_cases(draw):
     )
     symbols = sorted({bytes([byte]) for byte in letters.encode()})
     alphabet = draw(st.permutations([*symbols, *pieces, *[None] * draw(st.integers(0, 2))]))
+    whole = st.sampled_from(["a", *(piece.decode() for piece in pieces)])
     rule = draw(st.sampled_from(["merge_list", "rank_by_piece"]))
     ids = {piece: id for id, piece in enumerate(alphabet)}
     cuts = [(piece, cut) for piece in pieces for cut in range(1, len(piece))]
@@ -356,9 +357,9 @@ def rule_cases(draw):
             "merge_rule": rule,
             "whole_piece_lookup": draw(st.booleans()),
         },
-        listed=draw(st.booleans()),
+        warm=draw(st.booleans()),
         special=draw(st.sampled_from([{}, {b"ab": 900}, {b" ": 901, b"aa": 902}])),
-        texts=draw(lists(st.text(letters, max_size=40), 1, 4)),
+        texts=draw(lists(evenly(st.text(letters, max_size=40), whole), 1, 4)),
         limits=draw(lists(one_in(4, None, st.integers(-1, 12)), 1, 3)),
     )
 

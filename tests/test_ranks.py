@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cases import attempt
 from tokbpe import fast, ranks, reference
-from tokbpe.fast.encode import TEXT_BEFORE_PAIRS_SIZE
+from tokbpe.fast.encode import WARM_TEXT_SIZE
 from tokbpe.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.core
@@ -115,7 +115,7 @@ def test_pairs_are_listed_when_some_text_has_come():
     before = [fast.encode(text, table) for text in texts]
     assert before == [reference.encode(text, slow) for text in texts]
     # More than that at once, then more by and by.
-    assert fast.count("x" * TEXT_BEFORE_PAIRS_SIZE, table) == TEXT_BEFORE_PAIRS_SIZE
+    assert fast.count("x" * WARM_TEXT_SIZE, table) == WARM_TEXT_SIZE
     assert before == [fast.encode(text, table) for text in texts]
 
 

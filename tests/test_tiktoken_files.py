@@ -391,7 +391,7 @@ def test_tiktoken_is_not_imported(path):
         "tokbpe.Tokenizer.from_tiktoken(sys.argv[1], pattern='gpt2').encode('a')\n"
         "assert 'tiktoken' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code, path], check=True)
+    subprocess.run([sys.executable, "-c", code, path], check=True, cwd=path.parent)
 
 
 def test_what_looks_like_an_encoding_is_none():

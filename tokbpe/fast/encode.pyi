@@ -5,7 +5,8 @@ from tokbpe.fast.special import SpecialTable
 from tokbpe.fast.table import EncodingTable
 
 SHORT_PIECE_SYMBOLS: int
-TEXT_BEFORE_PAIRS_SIZE: int
+CHUNK_SIZE: int
+WARM_TEXT_SIZE: int
 
 def encode(
     text: str | Buffer,

@@ -1,33 +1,58 @@
-"""Encoding, compiled: the twin of `encode` in `tokbpe.reference`.
+"""Encoding, compiled: the twins of `encode` and `count` in `tokbpe.reference`.
 
-Each piece is merged where it lies in a scratch array. A short one by the reference's own loop,
-with the ids that neighbors would merge to kept beside it; a long one with links between the
-tokens and a heap of the merges that are possible, which is O(n log n) in its length.
+A piece is merged in a scratch array. A short one by the reference's own loop, with the ranks of
+neighbors kept beside it; a long one with links between the tokens and a heap of the merges that are
+possible, which is O(n log n) in its length.
+
+When some text has come to a table, words are remembered: pieces are found in chunks, looked up
+in a cache all together, so that the memory is read ahead, and only those that it lacks are merged,
+one after the other. Against merging each piece: English 20 -> 60 MB/s for a text that is new to
+the cache, 160 for one that is not (cl100k, counting).
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
+from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport SIZE_MAX, UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memmove
 
 from tokbpe import arguments, reference
 
 from .characters cimport code_point
-from .memory cimport look_for_signals, reserve
+from .memory cimport look_for_signals, reserve, resized
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
 from .pairs cimport find_pair, make_pair
 from .special cimport SpecialSearch, SpecialTable, as_special_table
-from .split cimport NOT_COMPILED, Scanner, next_piece, open_scanner, utf8_width
+from .split cimport NOT_COMPILED, WHOLE, Scanner, next_piece, open_scanner, utf8_width
 from .table cimport (
     BYTE,
+    WARM_TEXT,
     WORD,
     EncodingTable,
     joined_piece,
     merged_id,
     rank_of,
     whole_piece,
+)
+from .words cimport (
+    INLINE_IDS,
+    LONGEST_WORD,
+    MOST_BITS,
+    WordCache,
+    WordSlot,
+    close_words,
+    grow_words,
+    keep_word,
+    open_words,
+    room_for_words,
+    tokbpe_key,
+    tokbpe_prefetch,
+    tokbpe_word_key,
+    word_place,
+    word_slot,
 )
 
 cdef extern from "hash.h" nogil:
@@ -41,12 +66,23 @@ cdef enum:
 cdef enum:
     SLICE = 1000000
 
-# How many bytes come before a table lists the pairs of its pieces.
+# How many pieces are worked on together.
 cdef enum:
-    TEXT_BEFORE_PAIRS = 65536
+    CHUNK = 512
+
+# Of the first word cache, which grows when it has to; a large text gets a larger one at once.
+cdef enum:
+    LEAST_BITS = 12
+
+# Up to this id Python's numbers are kept for results, some megabytes for all tables together.
+cdef enum:
+    HIGHEST_KEPT = 262143
+
+cdef list NUMBERS = []
 
 SHORT_PIECE_SYMBOLS = SHORT_PIECE
-TEXT_BEFORE_PAIRS_SIZE = TEXT_BEFORE_PAIRS
+CHUNK_SIZE = CHUNK
+WARM_TEXT_SIZE = WARM_TEXT
 
 
 # A token of a long piece; dead tokens were merged into their left neighbor.
@@ -57,6 +93,26 @@ cdef struct Token:
 
 
 @cython.final
+cdef class Words:
+    """A word cache."""
+
+    cdef WordCache cache
+
+    def __dealloc__(self):
+        close_words(&self.cache)
+
+
+# A piece of a chunk, and what it becomes.
+cdef struct Work:
+    const uint8_t *piece
+    size_t size
+    tokbpe_key key  # high == 0: the piece is too long for the cache
+    size_t place  # in the cache
+    const uint32_t *ids
+    size_t count
+
+
+@cython.final
 cdef class Encoding:
     """The ids of one call, and the scratch memory that they are made in."""
 
@@ -64,6 +120,7 @@ cdef class Encoding:
     cdef uint32_t *ids
     cdef size_t size
     cdef size_t capacity
+    cdef bint packed  # whether the table is warm
     cdef bint by_bytes  # whether the pairs of the table are not listed yet
     cdef const uint8_t *piece  # that is merged, and the hashes of its beginnings
     cdef uint64_t *hashes
@@ -75,15 +132,22 @@ cdef class Encoding:
     cdef uint64_t *heap  # rank << 32 | place: the earliest learned first, then the leftmost
     cdef size_t heap_size
     cdef size_t heap_capacity
+    cdef Words words  # None: pieces are merged one by one
+    cdef Work *work
+    cdef uint32_t *spill  # the ids of pieces that the cache lacked
+    cdef size_t spill_size, spill_capacity
 
     def __cinit__(self, EncodingTable table not None):
         self.table = table
+        self.most = SIZE_MAX
 
     def __dealloc__(self):
         free(self.ids)
         free(self.tokens)
         free(self.heap)
         free(self.hashes)
+        free(self.work)
+        free(self.spill)
 
     cdef int add_text(self, bytes data, SpecialTable special) except -1:
         """Encode a document, special tokens cut out first (point 12)."""
@@ -119,13 +183,37 @@ cdef class Encoding:
         return 0
 
     cdef int choose_way(self, size_t size) except -1:
-        """How pairs are to be looked up in a document of this size."""
-        if self.table.listed:
-            return 0
+        """How pieces are to be merged in a document of this size."""
         self.table.text_size += size
-        if self.table.text_size >= TEXT_BEFORE_PAIRS:
-            self.table.list_pairs()
-        self.by_bytes = not self.table.listed
+        if self.table.text_size < WARM_TEXT:
+            self.by_bytes = not self.table.listed
+            return 0
+        self.table.warm_up()
+        self.packed = self.table.merges.slots != NULL
+        if self.table.unit == BYTE and self.table.kind > WHOLE and self.most == SIZE_MAX:
+            self.borrow_words(size)
+        return 0
+
+    cdef int borrow_words(self, size_t size) except -1:
+        """A cache of the table that no other encoding uses, or a new one."""
+        cdef int bits = LEAST_BITS
+        while bits < MOST_BITS and <size_t> 1 << bits < size // 16:
+            bits += 1
+        self.words = self.table.caches.pop() if self.table.caches else Words()
+        if self.words.cache.slots == NULL:
+            open_words(&self.words.cache, bits)
+        while self.words.cache.bits < bits:
+            grow_words(&self.words.cache)
+        self.work = <Work *> resized(NULL, CHUNK, sizeof(Work))
+        if self.work == NULL:
+            raise MemoryError(f"no memory for {CHUNK} pieces")
+        return 0
+
+    cdef int return_words(self) except -1:
+        """For the next encoding."""
+        if self.words is not None:
+            self.table.caches.append(self.words)
+            self.words = None
         return 0
 
     cdef int add_part(self, const uint8_t *data, size_t first, size_t last) except -1:
@@ -135,7 +223,10 @@ cdef class Encoding:
         open_scanner(&scanner, self.table.kind, data + first, last - first)
         while more:
             with nogil:
-                more = self.add_slice(&scanner, first)
+                if self.words is None:
+                    more = self.add_slice(&scanner, first)
+                else:
+                    more = self.add_chunks(&scanner, first)
             PyErr_CheckSignals()
         return 0
 
@@ -169,6 +260,116 @@ cdef class Encoding:
             done += end - start
         return True
 
+    # Chunks of pieces, by the word cache
+
+    cdef bint add_chunks(self, Scanner *scanner, size_t position) except -1 nogil:
+        """Encode some chunks of what begins at `position`; False when there is no more."""
+        cdef size_t first = scanner.position
+        cdef size_t count
+        while scanner.position - first < SLICE:
+            room_for_words(&self.words.cache, CHUNK)
+            count = self.find_pieces(scanner)
+            if count == 0:
+                return False
+            if self.look_up(count) < count:
+                self.merge_missing(count, scanner.data, position)
+            self.put_out(count)
+        return True
+
+    cdef size_t find_pieces(self, Scanner *scanner) noexcept nogil:
+        """The next pieces, with their keys and where the cache is to be looked at for them."""
+        cdef const uint8_t *end = scanner.data + scanner.size
+        cdef WordCache *cache = &self.words.cache
+        cdef Work *work
+        cdef size_t count = 0
+        cdef size_t start, stop
+        while count < CHUNK and next_piece(scanner, &start, &stop):
+            work = &self.work[count]
+            work.piece = scanner.data + start
+            work.size = stop - start
+            work.ids = NULL
+            work.key.high = 0
+            if work.size <= LONGEST_WORD:
+                work.key = tokbpe_word_key(
+                    work.piece, work.size, <size_t> end - <size_t> work.piece)
+                work.place = word_place(cache, work.key)
+                tokbpe_prefetch(&cache.slots[work.place])
+            count += 1
+        return count
+
+    cdef size_t look_up(self, size_t count) noexcept nogil:
+        """Take from the cache what is there; how many pieces that were."""
+        cdef WordCache *cache = &self.words.cache
+        cdef WordSlot *slot
+        cdef Work *work
+        cdef size_t i
+        cdef size_t found = 0
+        for i in range(count):
+            work = &self.work[i]
+            if work.key.high == 0:
+                continue
+            slot = word_slot(cache, work.key, work.place)
+            if slot.key.high:
+                work.count = slot.count
+                work.ids = slot.ids
+                if slot.count > INLINE_IDS:
+                    work.ids = cache.arena + slot.ids[0]
+                found += 1
+        return found
+
+    cdef int merge_missing(
+        self, size_t count, const uint8_t *data, size_t position
+    ) except -1 nogil:
+        """Merge the pieces that are not there yet, and keep what they become."""
+        cdef WordCache *cache = &self.words.cache
+        cdef WordSlot *slot
+        cdef Work *work
+        cdef size_t i
+        cdef size_t total = 0
+        for i in range(count):
+            if self.work[i].ids == NULL:
+                total += self.work[i].size
+        reserve(<void **> &self.spill, &self.spill_capacity, total, sizeof(uint32_t))
+        self.spill_size = 0
+        for i in range(count):
+            work = &self.work[i]
+            if work.ids != NULL:
+                continue
+            work.ids = self.spill + self.spill_size
+            work.count = self.merged(
+                work.piece,
+                work.size,
+                position + (<size_t> work.piece - <size_t> data),
+                self.spill + self.spill_size,
+            )
+            self.spill_size += work.count
+            if work.key.high:
+                slot = word_slot(cache, work.key, work.place)
+                if not slot.key.high:
+                    keep_word(cache, slot, work.key, work.ids, work.count)
+        return 0
+
+    cdef int put_out(self, size_t count) except -1 nogil:
+        """Append the ids of a chunk."""
+        cdef size_t i, k
+        cdef size_t total = 0
+        cdef uint32_t *out
+        cdef const uint32_t *ids
+        for i in range(count):
+            total += self.work[i].count
+        if self.only_counting:
+            self.counted += total
+            return 0
+        reserve(<void **> &self.ids, &self.capacity, self.size + total, sizeof(uint32_t))
+        out = self.ids + self.size
+        for i in range(count):
+            ids = self.work[i].ids
+            for k in range(self.work[i].count):
+                out[k] = ids[k]
+            out += self.work[i].count
+        self.size += total
+        return 0
+
     cdef inline bint enough(self) noexcept nogil:
         """When only counting: count the ids instead of keeping them, and tell at the limit."""
         if not self.only_counting:
@@ -179,14 +380,18 @@ cdef class Encoding:
 
     cdef int add_piece(self, const uint8_t *piece, size_t size, size_t position) except -1 nogil:
         """Encode a piece that stands at `position` of the document."""
-        cdef size_t count
-        cdef uint32_t *ids
         reserve(<void **> &self.ids, &self.capacity, self.size + size, sizeof(uint32_t))
-        ids = self.ids + self.size
+        self.size += self.merged(piece, size, position, self.ids + self.size)
+        return 0
+
+    cdef size_t merged(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil:
+        """The ids of a piece that stands at `position`, for which there is room; how many."""
+        cdef size_t count
         ids[0] = whole_piece(self.table, piece, size)
         if ids[0] != NONE:
-            self.size += 1
-            return 0
+            return 1
         if self.table.unit == BYTE:
             count = read_bytes(self.table, piece, size, ids)
             if count < size:
@@ -196,14 +401,12 @@ cdef class Encoding:
             count = read_characters(self.table, piece, size, ids)
         if self.by_bytes:
             self.read_hashes(piece, size)
-            self.size += self.merge_long(ids, count)
-        elif self.table.ranks.used == 0:
-            self.size += count
-        elif count <= SHORT_PIECE:
-            self.size += merge_short(self.table, ids, <uint32_t> count)
-        else:
-            self.size += self.merge_long(ids, count)
-        return 0
+            return self.merge_long(ids, count)
+        if self.table.ranks.used == 0:
+            return count
+        if count <= SHORT_PIECE:
+            return merge_short(self.table, self.packed, ids, <uint32_t> count)
+        return self.merge_long(ids, count)
 
     cdef int read_hashes(self, const uint8_t *piece, size_t size) except -1 nogil:
         """The hashes of all beginnings of a piece."""
@@ -220,7 +423,9 @@ cdef class Encoding:
         none."""
         cdef size_t end
         if not self.by_bytes:
-            return rank_of(self.table, self.tokens[place].id, self.tokens[right].id)
+            return rank_of(
+                self.table, self.packed, self.tokens[place].id, self.tokens[right].id
+            )
         end = size if self.tokens[right].next == NONE else self.tokens[right].next
         return joined_piece(self.table, self.piece, self.hashes, place, end)
 
@@ -314,13 +519,31 @@ cdef class Encoding:
         self.heap[parent] = item
 
     cdef list result(self):
-        cdef list ids = []
-        cdef size_t i
-        for i in range(self.size):
+        cdef Py_ssize_t i
+        cdef size_t kept
+        if self.size > CHUNK:
+            self.keep_numbers()
+        kept = len(NUMBERS)
+        ids = PyList_New(self.size)
+        for i in range(<Py_ssize_t> self.size):
             if i % SLICE == SLICE - 1:
                 PyErr_CheckSignals()
-            ids.append(self.ids[i])
+            if self.ids[i] < kept:
+                number = <object> PyList_GET_ITEM(NUMBERS, self.ids[i])
+            else:
+                number = self.ids[i]
+            Py_INCREF(number)
+            PyList_SET_ITEM(ids, i, number)
         return ids
+
+    cdef int keep_numbers(self) except -1:
+        """Have ready what many results will hold: making a number takes long."""
+        cdef size_t i
+        cdef uint32_t highest = 0
+        for i in range(self.size):
+            highest = max(highest, self.ids[i])
+        NUMBERS.extend(range(len(NUMBERS), min(highest, <uint32_t> HIGHEST_KEPT) + 1))
+        return 0
 
 
 cdef size_t read_bytes(
@@ -368,6 +591,7 @@ cdef size_t read_characters(
 
 cdef uint32_t merge_short(
     EncodingTable table,
+    bint packed,
     uint32_t *ids,  # IN, OUT
     uint32_t size,
 ) noexcept nogil:
@@ -375,7 +599,7 @@ cdef uint32_t merge_short(
     cdef uint32_t ranks[SHORT_PIECE]  # of the merge of a token and its right neighbor
     cdef uint32_t i, best
     for i in range(1, size):
-        ranks[i - 1] = rank_of(table, ids[i - 1], ids[i])
+        ranks[i - 1] = rank_of(table, packed, ids[i - 1], ids[i])
     while size > 1:
         best = 0
         for i in range(1, size - 1):
@@ -388,9 +612,9 @@ cdef uint32_t merge_short(
         memmove(ids + best + 1, ids + best + 2, (size - best - 1) * sizeof(uint32_t))
         if best + 1 < size:
             memmove(ranks + best, ranks + best + 1, (size - best - 1) * sizeof(uint32_t))
-            ranks[best] = rank_of(table, ids[best], ids[best + 1])
+            ranks[best] = rank_of(table, packed, ids[best], ids[best + 1])
         if best > 0:
-            ranks[best - 1] = rank_of(table, ids[best - 1], ids[best])
+            ranks[best - 1] = rank_of(table, packed, ids[best - 1], ids[best])
     return size
 
 
@@ -401,6 +625,7 @@ def encode(text, EncodingTable table not None, special=None):
     """
     cdef Encoding encoding = Encoding(table)
     encoding.add_text(arguments.document_bytes(text), as_special_table(special))
+    encoding.return_words()
     return encoding.result()
 
 
@@ -411,7 +636,9 @@ def count(text, EncodingTable table not None, special=None, limit=None):
     """
     cdef Encoding encoding = Encoding(table)
     encoding.only_counting = True
-    encoding.most = arguments.count_limit(limit)
+    if limit is not None:
+        encoding.most = arguments.count_limit(limit)
     encoding.add_text(arguments.document_bytes(text), as_special_table(special))
+    encoding.return_words()
     encoding.enough()
-    return min(encoding.counted, encoding.most + 1)
+    return encoding.counted if limit is None else min(encoding.counted, encoding.most + 1)

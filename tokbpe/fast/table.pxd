@@ -4,10 +4,16 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, find_pair, make_pair
+from .merges cimport MergeTable, find_merge
 from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
+
+
+# How many bytes come to a table before it is warmed up.
+cdef enum:
+    WARM_TEXT = 65536
 
 
 cdef enum Unit:
@@ -23,12 +29,14 @@ cdef class EncodingTable:
     merge. All else, and what is not as it should be, goes through the twin in `tokbpe.tables`.
 
     Where any two pieces merge that join to a piece, the pairs are listed only when some text has
-    come: that takes longer than all else. Before, the joined bytes are looked up (point 10).
+    come: that takes longer than all else. Before, the joined bytes are looked up (point 10). Then
+    the pairs are packed as well, and words are remembered.
     """
 
     cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
+    cdef MergeTable merges  # the same, packed, when some text has come
     cdef bint listed  # whether all pairs are in `ranks`
-    cdef size_t text_size  # how many bytes have come, until they are
+    cdef size_t text_size  # how many bytes have come
     cdef uint32_t *merge_ids  # by rank; NULL: the rank is the id
     cdef uint32_t byte_ids[256]
     cdef PairTable character_ids  # code point and whether it ends a word -> id
@@ -38,6 +46,7 @@ cdef class EncodingTable:
     cdef bint takes_whole  # pieces that it finds there
     cdef size_t longest  # piece
     cdef uint64_t *powers  # of the factor of the hash, up to the longest piece
+    cdef list caches  # of words, that no encoding uses
     cdef dict symbols
     cdef object pattern
     cdef int kind
@@ -86,6 +95,14 @@ cdef inline uint32_t merged_id(EncodingTable table, uint32_t rank) noexcept nogi
     return rank if table.merge_ids == NULL else table.merge_ids[rank]
 
 
-cdef inline uint32_t rank_of(EncodingTable table, uint32_t left, uint32_t right) noexcept nogil:
-    """The rank of the merge of two neighbors, NONE if there is none."""
+cdef inline uint32_t rank_of(
+    EncodingTable table, bint packed, uint32_t left, uint32_t right
+) noexcept nogil:
+    """The rank of the merge of two neighbors, NONE if there is none.
+
+    packed: whether the table is warm; this is seen when an encoding begins, with the GIL, since
+    another thread may be about to fill the packed table.
+    """
+    if packed:
+        return find_merge(&table.merges, left, right)
     return find_pair(&table.ranks, make_pair(left, right))

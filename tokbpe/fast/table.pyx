@@ -15,6 +15,7 @@ from tokbpe.symbols import MARKER
 from .memory cimport look_for_signals, resized
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
+from .merges cimport close_merges, open_merges
 from .pieces cimport (
     PieceIndex,
     add_piece,
@@ -47,6 +48,7 @@ cdef class EncodingTable:
         merge_rule="merge_list",
         whole_piece_lookup=False,
     ):
+        self.caches = []
         plain = (
             type(alphabet) in (tuple, Pieces)
             and type(unit) is str and unit == "byte"
@@ -91,6 +93,7 @@ cdef class EncodingTable:
     cdef void close(self) noexcept:
         close_pair_table(&self.ranks)
         close_pair_table(&self.character_ids)
+        close_merges(&self.merges)
         close_piece_index(&self.pieces)
         free(self.merge_ids)
         free(self.piece_ids)
@@ -266,21 +269,23 @@ cdef class EncodingTable:
 
     # Pairs of pieces that join to a piece
 
-    def list_pairs(self):
-        """List the pairs, which is done by itself when some text has come."""
+    def warm_up(self):
+        """Prepare for much text, which is done by itself when some has come."""
         cdef PairTable ranks
-        if self.listed:
-            return
-        open_pair_table(&ranks, self.pieces.bits + 1)
-        try:
-            with nogil:
-                self.add_pairs(&ranks)
-            # Meanwhile another thread may have done the same.
-            if not self.listed:
-                self.ranks, ranks = ranks, self.ranks
-                self.listed = True
-        finally:
-            close_pair_table(&ranks)
+        self.text_size = max(self.text_size, <size_t> WARM_TEXT)
+        if not self.listed:
+            open_pair_table(&ranks, self.pieces.bits + 1)
+            try:
+                with nogil:
+                    self.add_pairs(&ranks)
+                # Meanwhile another thread may have done the same.
+                if not self.listed:
+                    self.ranks, ranks = ranks, self.ranks
+                    self.listed = True
+            finally:
+                close_pair_table(&ranks)
+        if self.merges.slots == NULL:
+            open_merges(&self.merges, &self.ranks)
 
     cdef int add_pairs(self, PairTable *ranks) except -1 nogil:
         cdef const PieceIndex *index = &self.pieces
