@@ -9,8 +9,6 @@ import pytest
 
 from tokbpe import Tokenizer, demo, engines
 
-pytestmark = pytest.mark.core
-
 SMALL = demo.Plan(
     library_bytes=100_000,
     multilingual_copies=3,

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from tokbpe import engines, equivalence, methods
 from tokbpe.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.core
-
 FAST = engines.get("fast")
 STRINGS = [bytes(letters) for size in range(9) for letters in product(b"ab", repeat=size)]
 PIECES = [text for text in STRINGS if 2 <= len(text) <= 5]

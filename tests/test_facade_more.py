@@ -12,8 +12,6 @@ from strategies import PATTERN_TEXTS
 from tokbpe import Tokenizer, engines
 from tokbpe.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.core
-
 CORPUS = "low lower lowest 你好 😀😀 naïve aaaa" * 3
 MADE = {
     method: Tokenizer(

@@ -13,8 +13,6 @@ from tokbpe import Tokenizer, engines, patterns
 from tokbpe.formats import files, gpt2
 from tokbpe.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.core
-
 BYTES = tuple(bytes([byte]) for byte in range(256))
 CORPUS = ["low lower lowest newer newest\n" * 3, "Grüße 🐈 好 \0\xad" * 2, "#version #version"]
 END = "<|endoftext|>"

@@ -10,8 +10,6 @@ from tokbpe import Tokenizer, engines, methods
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.core
-
 CORPUS = "low lower lowest  \n 你好 😀😀 naïve aaaa" * 3
 SPECIAL = ["<s>", "é", "😀😀"]
 RESERVED = ["BOS", "EOS"]
