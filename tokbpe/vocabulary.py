@@ -308,8 +308,14 @@ class Vocabulary:
             return repr(UNKNOWN)
         piece = self.listed(id)
         if piece is None:
-            return "a merge" if (self.ids_of_merges == id).any() else None
+            return "a merge" if self.makes(id) else None
         return repr(piece)
+
+    def makes(self, id: int) -> bool:
+        """Whether a merge makes an id that is not in the alphabet."""
+        if self.merge_ids is None:
+            return len(self.alphabet) <= id < len(self.alphabet) + len(self.merges)
+        return not self.makes_only_entries and bool((self.merge_ids == id).any())
 
     # Plain data: what states, files and fingerprints are made of.
 
