@@ -1,6 +1,7 @@
 """Batches, pieces by their ids and ids by their pieces, counting."""
 
 from collections import Counter
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import PATTERN_TEXTS
-from tokbpe import Tokenizer, engines
+from tokbpe import StreamDecoder, Tokenizer, engines
+from tokbpe.formats import files
 from tokbpe.vocabulary import Vocabulary
 
 CORPUS = "low lower lowest 你好 😀😀 naïve aaaa" * 3
@@ -306,3 +308,25 @@ def test_closed():
     ):
         with pytest.raises(ValueError, match="closed"):
             call()
+
+
+def test_decode_batch_checks_before_any_row():
+    tokenizer = Tokenizer("abc", method="bpe", vocabulary_size=256)
+    for rows in ([], [[97]]):
+        with pytest.raises(ValueError, match="^errors must be one of"):
+            tokenizer.decode_batch(rows, errors="bogus")
+    tokenizer.close()
+    with pytest.raises(ValueError, match="this tokenizer is closed"):
+        tokenizer.decode_batch([])
+    with pytest.raises(ValueError, match="this tokenizer is closed"):
+        StreamDecoder(tokenizer)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no file without an end")
+def test_a_file_without_an_end(monkeypatch):
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    for load in (Tokenizer.from_huggingface, Tokenizer.from_json):
+        with pytest.raises(ValueError, match="/dev/zero: the file has more than 1000 bytes"):
+            load("/dev/zero")
+    with pytest.raises(ValueError, match="/dev/zero: the file has more than 1000 bytes"):
+        Tokenizer.from_tiktoken("/dev/zero", pattern="gpt2")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokbpe import unicode
-from tokbpe.normalize import assigned_runs, nfc
+from tokbpe.normalize import assigned_runs, nfc, nfc_segments
 from tokbpe.unicode_9_table import UNASSIGNED
 
 pytestmark = pytest.mark.core
@@ -102,3 +102,11 @@ def test_many_marks_against_tokenizers(peer):
     texts = ["".join(rng.choices(pool, k=rng.randrange(2, 12))) for _ in range(50_000)]
     assert [text for text in texts if nfc(text) != peer(text)] == []
     assert any(nfc(text) != unicodedata.normalize("NFC", text) for text in texts)
+
+
+@given(st.text(st.one_of(st.sampled_from(MARKS), st.characters(exclude_categories=["Cs"]))))
+def test_segments(text):
+    found = list(nfc_segments(text))
+    assert "".join(segment for segment, _ in found) == text
+    assert "".join(normalized for _, normalized in found) == nfc(text)
+    assert all(nfc(segment) == normalized for segment, normalized in found)

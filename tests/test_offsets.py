@@ -201,18 +201,34 @@ def test_the_space_in_front_is_none_of_the_text():
     assert spans_of(tokenizer, "lo<t>x") == ([257, 300, 32, 120], [[0, 2], [2, 5], [5, 5], [5, 6]])
 
 
-def test_a_text_that_is_normalized_is_refused():
-    tokenizer = imported(normalizer="NFC", added_tokens={"<t>": 300})
-    ids, spans = spans_of(tokenizer, "lo é<t>")
-    assert ids == [256, 32, 195, 169, 300]
-    assert spans == [[0, 2], [2, 3], [3, 4], [4, 5], [5, 8]]
-    for text, place in [("lo e\u0301", 3), ("<t>e\u0301lo<t>", 3), ("é\u0327", 0)]:
-        with pytest.raises(
-            ValueError, match=f"the normalizer NFC changes the text at byte {place}"
-        ):
-            tokenizer.encode_with_offsets(text)
-        with pytest.raises(ValueError, match="the normalizer NFC"):
-            tokenizer.encode_bytes_with_offsets(text.encode())
+def test_spans_are_of_the_text_before_it_is_normalized():
+    tokenizer = imported(normalizer="NFC", added_tokens={"<t>": 300}, frame=((300,), (300,)))
+    plain = tokenizer.encode_with_offsets("lo é<t>")
+    assert plain.ids == [256, 32, 195, 169, 300]
+    assert plain.byte_spans.tolist() == [[0, 2], [2, 3], [3, 4], [4, 5], [5, 8]]
+    changed = tokenizer.encode_with_offsets("e\u0301lo<t>xe\u0301", add_special_tokens=True)
+    assert changed.ids == [300, 195, 169, 256, 300, 120, 195, 169, 300]
+    assert changed.byte_spans.tolist() == [
+        [0, 0], [0, 3], [0, 3], [3, 5], [5, 8], [8, 9], [9, 12], [9, 12], [12, 12]
+    ]  # fmt: skip
+    assert changed.character_spans.tolist() == [
+        [0, 0], [0, 2], [0, 2], [2, 4], [4, 7], [7, 8], [8, 10], [8, 10], [10, 10]
+    ]  # fmt: skip
+    assert tokenizer.truncate("loe\u0301", 2) == "lo"
+    assert tokenizer.split_at("e\u0301lo", 2) == ("e\u0301", "lo")
+
+
+@given(st.text(st.sampled_from("aeo \u0301\u0327\u0308é\u212b\u1100\u1161\u11a8가中"), max_size=12))
+def test_spans_of_normalized_text(text):
+    tokenizer = imported(normalizer="NFC")
+    ids, spans, _ = tokenizer.encode_with_offsets(text)
+    assert ids == tokenizer.encode(text)
+    assert sorted(spans.tolist()) == spans.tolist()
+    covered = {place for start, end in spans.tolist() for place in range(start, end)}
+    assert covered == set(range(len(text.encode())))
+    for n in range(4):
+        head, tail = tokenizer.split_at(text, n)
+        assert head + tail == text and tokenizer.count(head) <= n
 
 
 def test_a_text_of_which_something_is_dropped_is_refused():

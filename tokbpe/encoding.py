@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tokbpe import arguments, methods
 from tokbpe.arguments import Document
 from tokbpe.engines import Engine
-from tokbpe.normalize import nfc
+from tokbpe.normalize import nfc, nfc_segments
 from tokbpe.vocabulary import Vocabulary
 
 
@@ -25,7 +25,7 @@ class Finder(NamedTuple):
 class Part(NamedTuple):
     """A part of a document: a token that was found in it, or what the engine is to encode."""
 
-    covered: bytes  # of the document; a text that is normalized is covered by its first part
+    covered: bytes  # of the document, normalized
     id: int | None
     given: bytes  # to the engine: normalized, and behind the space in front
 
@@ -134,11 +134,21 @@ class DocumentEncoder:
                 yield Part(source, id, source)
                 continue
             text = self.normalized_bytes(source)
-            covered = source
             for part, later_id in self.engine.cut_special(text, finder.normalized):
                 given = part if later_id is not None else self.with_prefix(part)
-                yield Part(part if text == source else covered, later_id, given)
-                covered = b""
+                yield Part(part, later_id, given)
+
+    def segments(self, data: bytes, finder: Finder) -> Iterator[tuple[bytes, bytes]]:
+        """A document in segments, each with what it is when it is normalized."""
+        for source, id in self.engine.cut_special(data, finder.plain):
+            if id is not None or self.vocabulary.normalizer is None or source.isascii():
+                yield source, source
+                continue
+            for text, normalized in nfc_segments(source.decode("utf-8", "surrogateescape")):
+                yield (
+                    text.encode("utf-8", "surrogateescape"),
+                    normalized.encode("utf-8", "surrogateescape"),
+                )
 
     def normalized_bytes(self, data: bytes) -> bytes:
         if self.vocabulary.normalizer is None or data.isascii():

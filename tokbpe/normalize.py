@@ -7,7 +7,9 @@ agree with 9.0 on all characters that 9.0 knows: that is Unicode's promise of st
 
 import functools
 import re
+import sys
 import unicodedata
+from collections.abc import Iterator
 
 from tokbpe import unicode
 from tokbpe.unicode_9_table import UNASSIGNED
@@ -31,3 +33,37 @@ def nfc(text: str) -> str:
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return text
     return assigned_runs().sub(lambda run: unicodedata.normalize("NFC", run.group()), text)
+
+
+def nfc_segments(text: str) -> Iterator[tuple[str, str]]:
+    """A text in segments, each with its NFC: characters that do not act on each other stand
+    apart, and what is not changed stays together.
+
+    "abe\u0301c" -> ("ab", "ab"), ("e\u0301", "\xe9"), ("c", "c")
+    """
+    unchanged = ""
+    for match in segment_pattern().finditer(text):
+        segment = match.group()
+        normalized = nfc(segment)
+        if normalized == segment:
+            unchanged += segment
+            continue
+        if unchanged:
+            yield unchanged, unchanged
+        yield segment, normalized
+        unchanged = ""
+    if unchanged:
+        yield unchanged, unchanged
+
+
+@functools.cache
+def segment_pattern() -> re.Pattern[str]:
+    """Finds characters with all those behind them that may move before them or join them."""
+    joining = {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Jamo
+    for character in map(chr, range(sys.maxunicode + 1)):
+        parts = unicodedata.decomposition(character).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            joining.add(chr(int(parts[1], 16)))
+        if unicodedata.combining(character):
+            joining.add(character)
+    return re.compile(f"(?s:.)[{''.join(map(re.escape, sorted(joining)))}]*")

@@ -84,11 +84,9 @@ class Locator:
     ) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of a document, and those put before and behind it, with their spans.
 
-        ValueError, naming the place, if encoding changes the document.
+        Tokens of characters that the normalizer changes together have the span of all of these.
+        ValueError, naming the place, if encoding changes the document otherwise.
         """
-        normalized = self.encoder.normalized_bytes(data)
-        if normalized != data:
-            raise changed(data, normalized, 0, f"the normalizer {self.vocabulary.normalizer}")
         before, behind = frame
         ids = [*before]
         spans = [np.zeros((len(before), 2), np.int64)]
@@ -103,7 +101,27 @@ class Locator:
             spans.append(start + self.part_spans(part, part_ids, start))
             start += len(part.covered)
         spans.append(np.full((len(behind), 2), start))
-        return [*ids, *behind], np.concatenate(spans)
+        found = np.concatenate(spans)
+        if self.vocabulary.normalizer is not None:
+            found = self.before_normalizing(found, data, finder)
+        return [*ids, *behind], found
+
+    def before_normalizing(
+        self, spans: NDArray[np.int64], data: bytes, finder: Finder
+    ) -> NDArray[np.int64]:
+        """Spans in the normalized document as spans in the document."""
+        pairs = [*self.encoder.segments(data, finder), (b"", b"")]
+        sizes = np.array([(len(source), len(text)) for source, text in pairs], np.int64)
+        same = np.array([source == text for source, text in pairs])
+        ends, text_ends = np.cumsum(sizes, axis=0).T
+        starts, text_starts = ends - sizes[:, 0], text_ends - sizes[:, 1]
+        first = np.searchsorted(text_ends[:-1], spans[:, 0], "right")
+        last = np.searchsorted(text_ends[:-1], spans[:, 1], "left")
+        begin = starts[first] + np.where(same[first], spans[:, 0] - text_starts[first], 0)
+        inside = starts[last] + spans[:, 1] - text_starts[last]
+        end = np.where(same[last], inside, ends[last])
+        empty = spans[:, 0] == spans[:, 1]
+        return np.stack([begin, np.where(empty, begin, end)], axis=1)
 
     def part_spans(self, part: Part, ids: list[int], start: int) -> NDArray[np.int64]:
         """The spans of the tokens of a part in it; the part begins at `start`."""
@@ -146,7 +164,8 @@ class Locator:
             if len(ids) <= most:
                 return data.decode("utf-8")
             ends = spans[:most, 1].tolist()
-            data = data[: max((end for end in ends if is_first_byte(data[end])), default=0)]
+            cuts = [end for end in ends if end < len(data) and is_first_byte(data[end])]
+            data = data[: max(cuts, default=0)]
 
 
 def is_first_byte(byte: int) -> bool:

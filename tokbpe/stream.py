@@ -34,6 +34,7 @@ class StreamDecoder:
                 f"a stream is decoded by a Tokenizer, not {arguments.type_name(tokenizer)}"
             )
         arguments.choice(errors, "errors", arguments.ERRORS)
+        tokenizer._vocabulary  # noqa: B018  (an error if it is closed)
         self._tokenizer = tokenizer
         self._skip_special = bool(skip_special)
         self._characters = codecs.getincrementaldecoder("utf-8")(errors)

@@ -362,9 +362,10 @@ class Tokenizer:
         of them stands for; see `Encoded`.
 
         What is put before or behind a text, or in front of a word, has an empty span. White
-        space between words belongs to no token of the method "word".
+        space between words belongs to no token of the method "word". Tokens of characters that a
+        normalizer changes together have the span of all of these.
 
-        ValueError, naming the place, for a text that a normalizer changes.
+        ValueError, naming the place, for a text of which a pattern drops something.
         """
         data = arguments.document_bytes(self._checked_text(text, errors))
         frame = self._frame(bos, eos, add_special_tokens)
@@ -515,6 +516,8 @@ class Tokenizer:
         self, batch: Iterable[Iterable[int]], errors: str = "strict", skip_special: bool = False
     ) -> list[str]:
         """What `decode` gives for each row of ids; an error names the index of the row."""
+        arguments.choice(errors, "errors", arguments.ERRORS)
+        self._vocabulary  # noqa: B018  (an error if it is closed)
         return arguments.each(lambda ids: self.decode(ids, errors, skip_special), batch, "row")
 
     def id_to_piece(self, id: int) -> bytes:

@@ -8,13 +8,18 @@ import shutil
 from collections.abc import Iterator
 from typing import IO, TypeAlias
 
+LARGEST = 2**29
+
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file."""
+    """The bytes of a file; ValueError for more than LARGEST, as of a file without an end."""
     with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
-        return file.read()
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"the file has more than {LARGEST} bytes, which no vocabulary needs")
+    return data
 
 
 @contextlib.contextmanager
