@@ -84,7 +84,7 @@ class DocumentEncoder:
             if text in ids
         }
         found = {spellings[text]: id for text, id in ids.items()}
-        return self.engine.special_table(found, *([flags] if flags else []))
+        return self.engine.special_table(found, flags)
 
     # Encoding
 
@@ -141,7 +141,7 @@ class DocumentEncoder:
     def segments(self, data: bytes, finder: Finder) -> Iterator[tuple[bytes, bytes]]:
         """A document in segments, each with what it is when it is normalized."""
         for source, id in self.engine.cut_special(data, finder.plain):
-            if id is not None or self.vocabulary.normalizer is None or source.isascii():
+            if id is not None or self.normalized_bytes(source) == source:
                 yield source, source
                 continue
             for text, normalized in nfc_segments(source.decode("utf-8", "surrogateescape")):

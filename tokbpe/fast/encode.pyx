@@ -22,7 +22,7 @@ from libc.string cimport memmove
 from tokbpe import arguments, reference
 
 from .characters cimport code_point
-from .memory cimport look_for_signals, reserve, resized
+from .memory cimport look_for_signals, reserve
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
 from .pairs cimport find_pair, make_pair
 from .special cimport SpecialSearch, SpecialTable, as_special_table
@@ -92,16 +92,6 @@ cdef struct Token:
     uint32_t next
 
 
-@cython.final
-cdef class Words:
-    """A word cache."""
-
-    cdef WordCache cache
-
-    def __dealloc__(self):
-        close_words(&self.cache)
-
-
 # A piece of a chunk, and what it becomes.
 cdef struct Work:
     const uint8_t *piece
@@ -110,6 +100,17 @@ cdef struct Work:
     size_t place  # in the cache
     const uint32_t *ids
     size_t count
+
+
+@cython.final
+cdef class Words:
+    """A word cache, and room for the pieces of a chunk."""
+
+    cdef WordCache cache
+    cdef Work[CHUNK] work
+
+    def __dealloc__(self):
+        close_words(&self.cache)
 
 
 @cython.final
@@ -133,9 +134,8 @@ cdef class Encoding:
     cdef size_t heap_size
     cdef size_t heap_capacity
     cdef Words words  # None: pieces are merged one by one
-    cdef Work *work
     cdef uint32_t *spill  # the ids of pieces that the cache lacked
-    cdef size_t spill_size, spill_capacity
+    cdef size_t spill_capacity
 
     def __cinit__(self, EncodingTable table not None):
         self.table = table
@@ -146,7 +146,6 @@ cdef class Encoding:
         free(self.tokens)
         free(self.heap)
         free(self.hashes)
-        free(self.work)
         free(self.spill)
 
     cdef int add_text(self, bytes data, SpecialTable special) except -1:
@@ -188,7 +187,8 @@ cdef class Encoding:
         if self.table.text_size < WARM_TEXT:
             self.by_bytes = not self.table.listed
             return 0
-        self.table.warm_up()
+        if not self.table.warm:
+            self.table.warm_up()
         self.packed = self.table.merges.slots != NULL
         if self.table.unit == BYTE and self.table.kind > WHOLE and self.most == SIZE_MAX:
             self.borrow_words(size)
@@ -204,9 +204,6 @@ cdef class Encoding:
             open_words(&self.words.cache, bits)
         while self.words.cache.bits < bits:
             grow_words(&self.words.cache)
-        self.work = <Work *> resized(NULL, CHUNK, sizeof(Work))
-        if self.work == NULL:
-            raise MemoryError(f"no memory for {CHUNK} pieces")
         return 0
 
     cdef int return_words(self) except -1:
@@ -284,7 +281,7 @@ cdef class Encoding:
         cdef size_t count = 0
         cdef size_t start, stop
         while count < CHUNK and next_piece(scanner, &start, &stop):
-            work = &self.work[count]
+            work = &self.words.work[count]
             work.piece = scanner.data + start
             work.size = stop - start
             work.ids = NULL
@@ -305,7 +302,7 @@ cdef class Encoding:
         cdef size_t i
         cdef size_t found = 0
         for i in range(count):
-            work = &self.work[i]
+            work = &self.words.work[i]
             if work.key.high == 0:
                 continue
             slot = word_slot(cache, work.key, work.place)
@@ -324,25 +321,26 @@ cdef class Encoding:
         cdef WordCache *cache = &self.words.cache
         cdef WordSlot *slot
         cdef Work *work
+        cdef uint32_t *ids
         cdef size_t i
         cdef size_t total = 0
         for i in range(count):
-            if self.work[i].ids == NULL:
-                total += self.work[i].size
+            if self.words.work[i].ids == NULL:
+                total += self.words.work[i].size
         reserve(<void **> &self.spill, &self.spill_capacity, total, sizeof(uint32_t))
-        self.spill_size = 0
+        ids = self.spill
         for i in range(count):
-            work = &self.work[i]
+            work = &self.words.work[i]
             if work.ids != NULL:
                 continue
-            work.ids = self.spill + self.spill_size
+            work.ids = ids
             work.count = self.merged(
                 work.piece,
                 work.size,
                 position + (<size_t> work.piece - <size_t> data),
-                self.spill + self.spill_size,
+                ids,
             )
-            self.spill_size += work.count
+            ids += work.count
             if work.key.high:
                 slot = word_slot(cache, work.key, work.place)
                 if not slot.key.high:
@@ -356,17 +354,17 @@ cdef class Encoding:
         cdef uint32_t *out
         cdef const uint32_t *ids
         for i in range(count):
-            total += self.work[i].count
+            total += self.words.work[i].count
         if self.only_counting:
             self.counted += total
             return 0
         reserve(<void **> &self.ids, &self.capacity, self.size + total, sizeof(uint32_t))
         out = self.ids + self.size
         for i in range(count):
-            ids = self.work[i].ids
-            for k in range(self.work[i].count):
+            ids = self.words.work[i].ids
+            for k in range(self.words.work[i].count):
                 out[k] = ids[k]
-            out += self.work[i].count
+            out += self.words.work[i].count
         self.size += total
         return 0
 

@@ -35,6 +35,7 @@ cdef class EncodingTable:
 
     cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
     cdef MergeTable merges  # the same, packed, when some text has come
+    cdef bint warm  # whether all is prepared for much text
     cdef bint listed  # whether all pairs are in `ranks`
     cdef size_t text_size  # how many bytes have come
     cdef uint32_t *merge_ids  # by rank; NULL: the rank is the id

@@ -284,8 +284,9 @@ cdef class EncodingTable:
                     self.listed = True
             finally:
                 close_pair_table(&ranks)
-        if self.merges.slots == NULL:
+        if not self.warm:
             open_merges(&self.merges, &self.ranks)
+            self.warm = True
 
     cdef int add_pairs(self, PairTable *ranks) except -1 nogil:
         cdef const PieceIndex *index = &self.pieces

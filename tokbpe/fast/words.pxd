@@ -94,18 +94,17 @@ cdef inline void keep_word(
 
 cdef inline int grow_words(WordCache *cache) except -1 nogil:
     """Give the words twice as many slots."""
-    cdef WordSlot *old = cache.slots
+    cdef WordCache larger = cache[0]
+    cdef WordSlot *slot
     cdef size_t i
-    cdef size_t used = cache.used
-    cdef size_t arena_size = cache.arena_size
-    cdef size_t count = <size_t> 1 << cache.bits
-    open_words(cache, cache.bits + 1)
-    for i in range(count):
-        if old[i].key.high:
-            word_slot(cache, old[i].key, word_place(cache, old[i].key))[0] = old[i]
-    cache.used = used
-    cache.arena_size = arena_size
-    free(old)
+    open_words(&larger, cache.bits + 1)
+    for i in range(<size_t> 1 << cache.bits):
+        slot = &cache.slots[i]
+        if slot.key.high:
+            word_slot(&larger, slot.key, word_place(&larger, slot.key))[0] = slot[0]
+    free(cache.slots)
+    cache.slots = larger.slots
+    cache.bits = larger.bits
     return 0
 
 
