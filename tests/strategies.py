@@ -23,7 +23,7 @@ from cases import (
     bytes_of,
 )
 from tokbpe import arguments, patterns
-from tokbpe.fast.encode import SHORT_PIECE_SYMBOLS
+from tokbpe.fast.merge import SHORT_PIECE_SYMBOLS
 
 BYTES = [bytes([byte]) for byte in range(256)]
 GPT2_BYTES = [bytes([byte]) for byte in patterns.GPT2_BYTE_ORDER]

@@ -1,7 +1,8 @@
 """The harness is seen to fail: copies of the compiled engine with one fault each are caught.
 
 A copy is one module of `tokbpe.fast`, built anew from changed text. All else is the engine that
-is tested, with the functions of that module put in the place of its own.
+is tested, with the functions of that module put in the place of its own; those of other modules
+that call it are loaded once more, so that they call the copy.
 """
 
 import importlib.machinery
@@ -67,7 +68,7 @@ FAULTS = {
         "            if size >= MOST_CELLS - self.cell_count:",
     ),
     "a wrong error position": Fault(
-        "encode",
+        "merge",
         "arguments.absent_byte(piece[count], position + count, ",
         "arguments.absent_byte(piece[count], position, ",
     ),
@@ -78,13 +79,13 @@ FAULTS = {
         "special tokens",
     ),
     "whole pieces not looked up": Fault(
-        "encode",
+        "merge",
         "ids[0] = whole_piece(self.table, piece, size)",
         "ids[0] = NONE",
         "merge rules",
     ),
     "the last of equal ranks first": Fault(
-        "encode",
+        "merge",
         "            if ranks[i] < ranks[best]:",
         "            if ranks[i] <= ranks[best]:",
         "merge rules",
@@ -96,12 +97,14 @@ FAULTS = {
         "merge rules",
     ),
     "every character ends a word": Fault(
-        "encode",
+        "merge",
         "table.unit == WORD and place + width == size,",
         "table.unit == WORD,",
         "units",
     ),
 }
+# Of a module: the modules that call it and whose functions the engine has.
+USERS = {"merge": ["encode"]}
 NO_FAULT = Fault("train", "cdef class Trainer:", "cdef class Trainer:")
 
 
@@ -147,12 +150,25 @@ def twins(tmp_path_factory):
 
 def engine_with(module, binary):
     """The compiled engine with the functions of another build of a module."""
+    copies = [loaded(module, binary)]
+    for user in USERS.get(module, ()):
+        # A file is loaded once only: what is loaded once more is another file.
+        original = Path(importlib.import_module(f"tokbpe.fast.{user}").__file__)
+        name = f"tokbpe.fast.{module}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, name, copies[0])
+            copies.append(loaded(user, shutil.copy(original, binary.parent)))
+    functions = {name: getattr(fast, name) for name in fast.__all__}
+    for copy in copies:
+        functions.update({name: getattr(copy, name) for name in functions if hasattr(copy, name)})
+    return SimpleNamespace(**functions)
+
+
+def loaded(module, binary):
     spec = importlib.util.spec_from_file_location(f"tokbpe.fast.{module}", binary)
     copy = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(copy)
-    return SimpleNamespace(
-        **{name: getattr(copy, name, getattr(fast, name)) for name in fast.__all__}
-    )
+    return copy
 
 
 def normal_run(twin, kinds):

@@ -4,7 +4,6 @@ from tokbpe.arguments import Buffer
 from tokbpe.fast.special import SpecialTable
 from tokbpe.fast.table import EncodingTable
 
-SHORT_PIECE_SYMBOLS: int
 CHUNK_SIZE: int
 WARM_TEXT_SIZE: int
 
