@@ -44,10 +44,20 @@ cdef class Merging:
         self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
     ) except 0 nogil:
         """The ids of a piece that stands at `position`, for which there is room; how many."""
-        cdef size_t count
         ids[0] = whole_piece(self.table, piece, size)
         if ids[0] != NONE:
             return 1
+        return self.merged_part(piece, size, position, ids)
+
+    cdef size_t part_end(self, const uint8_t *piece, size_t start, size_t size) noexcept nogil:
+        """The end of the part of a piece that begins at `start`: no token stands across it."""
+        return size
+
+    cdef size_t merged_part(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil:
+        """The ids of a part of a piece, which is merged in any case (point 9)."""
+        cdef size_t count
         if self.table.unit == BYTE:
             count = read_bytes(self.table, piece, size, ids)
             if count < size:
