@@ -1,55 +1,76 @@
 """Encoding, compiled: the twins of `encode` and `count` in `tokbpe.reference`.
 
-When some text has come to a table, words are remembered: pieces are found in chunks, looked up
-in a cache all together, so that the memory is read ahead, and only those that it lacks are merged,
-one after the other. Against merging each piece: English 20 -> 60 MB/s for a text that is new to
-the cache, 160 for one that is not (cl100k, counting).
+A document is encoded by one thread, without the GIL. Until some text has come to a table, its
+pieces are merged one by one. From then on words are remembered, and the work is done in chunks of
+some hundred pieces, one stage after the other, so that the memory which a stage jumps about in has
+been asked for before:
+
+    find_items      where pieces end; the key of each, and its place in the word cache
+    put_out         the ids of those that the cache has, up to the first that it lacks
+    merge_missing   all that it lacks
+    put_out         the others
+
+A long piece is taken apart first, where no merge can cross, and its parts are items like others.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
 from tokbpe import arguments, reference
 
 from .memory cimport reserve
 from .merge cimport Merging
+from .pairs cimport NOT_FOUND as NONE
 from .special cimport SpecialSearch, SpecialTable, as_special_table
-from .split cimport NOT_COMPILED, WHOLE, Scanner, next_piece, open_scanner
-from .table cimport BYTE, WARM_TEXT, EncodingTable
+from .split cimport NOT_COMPILED, WORDS, Scanner, next_ends, next_piece, open_scanner
+from .table cimport BYTE, WARM_TEXT, EncodingTable, whole_piece
 from .words cimport (
     INLINE_IDS,
+    LONG,
     LONGEST_WORD,
-    MOST_BITS,
-    WordCache,
+    PART,
+    SHORT_WORD,
     WordSlot,
     close_words,
     grow_words,
+    has_room,
+    ids_of_word,
     keep_word,
     open_words,
-    room_for_words,
     tokbpe_key,
+    tokbpe_long_key,
     tokbpe_prefetch,
     tokbpe_word_key,
+    wipe_words,
     word_place,
     word_slot,
+    words_size,
 )
 
-# How many bytes, or steps, are worked on between two looks for signals: some milliseconds.
+# How many bytes are encoded between two looks for signals: some milliseconds.
 cdef enum:
     SLICE = 1000000
 
-# How many pieces are worked on together.
-cdef enum:
-    CHUNK = 512
-
-# Of the first word cache, which grows when it has to; a large text gets a larger one at once.
+# Of a word cache: of the first, which grows when it has to, and of the largest, which takes 19 MB.
+# A large text gets a larger one at once.
 cdef enum:
     LEAST_BITS = 12
+    MOST_BITS = 19
+    TEXT_FOR_EACH_SLOT = 16  # bytes
+
+# Shorter documents are encoded with the GIL: to give it up takes as long as a few words.
+cdef enum:
+    SHORT_DOCUMENT = 2048
+
+# More memory for ids is not kept for the next encoding.
+cdef enum:
+    KEPT_IDS = 16384
 
 # Up to this id Python's numbers are kept for results, some megabytes for all tables together.
 cdef enum:
@@ -61,141 +82,213 @@ CHUNK_SIZE = CHUNK
 WARM_TEXT_SIZE = WARM_TEXT
 
 
-# A piece of a chunk, and what it becomes.
-cdef struct Work:
-    const uint8_t *piece
-    size_t size
-    tokbpe_key key  # high == 0: the piece is too long for the cache
-    size_t place  # in the cache
-    const uint32_t *ids
-    size_t count
+cdef extern from *:
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 
-@cython.final
-cdef class Words:
-    """A word cache, and room for the pieces of a chunk."""
-
-    cdef WordCache cache
-    cdef Work[CHUNK] work
-
-    def __dealloc__(self):
-        close_words(&self.cache)
+cdef object open_document(text, Document *document):
+    """The bytes of a document; what is returned keeps them. What could be changed meanwhile is
+    copied."""
+    if type(text) is str and PyUnicode_IS_COMPACT_ASCII(text):
+        document.data = <const uint8_t *> PyUnicode_DATA(text)
+        document.size = PyUnicode_GET_LENGTH(text)
+        document.is_text = True
+        return text
+    cdef bytes data = text if type(text) is bytes else arguments.document_bytes(text)
+    document.data = <const uint8_t *> PyBytes_AS_STRING(data)
+    document.size = PyBytes_GET_SIZE(data)
+    document.is_text = type(text) is str
+    return data
 
 
 @cython.final
 cdef class Encoding:
-    """The ids of one call, and the scratch memory that they are made in."""
+    """What one thread encodes documents with: their ids, the word cache, scratch memory.
 
-    cdef EncodingTable table
-    cdef Merging merging
-    cdef uint32_t *ids
-    cdef size_t size
-    cdef size_t capacity
-    cdef bint only_counting
-    cdef size_t counted, most  # ids, when only counting
-    cdef Words words  # None: pieces are merged one by one
-    cdef uint32_t *spill  # the ids of pieces that the cache lacked
-    cdef size_t spill_capacity
-
-    def __cinit__(self, EncodingTable table not None):
-        self.table = table
-        self.merging = Merging(table)
-        self.most = SIZE_MAX
+    It serves one call after another, and has the table of its vocabulary only meanwhile.
+    """
 
     def __dealloc__(self):
+        close_words(&self.cache)
         free(self.ids)
         free(self.spill)
 
-    cdef int add_text(self, bytes data, SpecialTable special) except -1:
+    cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1:
+        """Begin with documents that have so many bytes together."""
+        self.table = table
+        if self.merging is None:
+            self.merging = Merging(table)
+        self.merging.table = table
+        if special is None:
+            self.search = None
+        elif self.search is None or self.search.table is not special:
+            self.search = SpecialSearch(special)
+        self.size = self.counted = self.unpaused = 0
+        self.only_counting = False
+        self.most = SIZE_MAX
+        self.group = 0
+        self.failed = NULL
+        table.text_size += size
+        if table.text_size >= WARM_TEXT and not table.warm:
+            table.warm_up()
+        self.merging.by_bytes = not table.listed
+        self.merging.packed = table.warm and table.merges.slots != NULL
+        self.by_chunks = (
+            table.warm
+            and table.unit == BYTE
+            and table.kind != NOT_COMPILED
+            and table.kind != WORDS
+            and self.has_cache(size)
+        )
+        self.part_tag = PART if table.takes_whole else 0
+        return 0
+
+    cdef int close(self) except -1:
+        """Leave the memory to the next encoding."""
+        cdef EncodingTable table = self.table
+        self.table = self.merging.table = None
+        if self.capacity > KEPT_IDS:
+            free(self.ids)
+            self.ids = NULL
+            self.capacity = 0
+        if self.spill_capacity > KEPT_IDS:
+            free(self.spill)
+            self.spill = NULL
+            self.spill_capacity = 0
+        table.idle.append(self)
+        return 0
+
+    # The word cache
+
+    cdef bint has_cache(self, size_t size) except -1:
+        """Have a word cache for so much text, as far as the limit of the table allows."""
+        cdef int bits = LEAST_BITS
+        while bits < MOST_BITS and <size_t> TEXT_FOR_EACH_SLOT << bits < size:
+            bits += 1
+        if self.cache.used == 0 and self.cache.bits < bits:
+            self.table.cache_size -= self.drop_cache()
+        while self.cache.bits < bits and self.cache.slots:
+            if not self.grow():
+                return True
+        while self.cache.slots == NULL and bits >= LEAST_BITS:
+            if self.may_take(words_size(bits)):
+                if not open_words(&self.cache, bits):
+                    self.table.cache_size -= words_size(bits)
+                    raise MemoryError(f"no memory for a cache of 2**{bits} words")
+            bits -= 1
+        return self.cache.slots != NULL
+
+    cdef size_t drop_cache(self) noexcept:
+        """Free the cache; how many bytes it had."""
+        cdef size_t size = words_size(self.cache.bits) if self.cache.slots else 0
+        close_words(&self.cache)
+        return size
+
+    cdef bint may_take(self, size_t size) except -1:
+        """Whether the limit of the table allows so many bytes more, which are then taken."""
+        if self.table.cache_size + size > self.table.cache_limit:
+            return False
+        self.table.cache_size += size
+        return True
+
+    cdef bint grow(self) except -1:
+        """Double the cache, if the limit allows that."""
+        cdef size_t more = words_size(self.cache.bits + 1) - words_size(self.cache.bits)
+        if not self.may_take(more):
+            return False
+        if not grow_words(&self.cache):
+            self.table.cache_size -= more
+            return False
+        return True
+
+    cdef int make_room(self) except -1 nogil:
+        """Have room for the words of a chunk."""
+        cdef bint grown = False
+        if has_room(&self.cache):
+            return 0
+        if self.cache.bits < MOST_BITS:
+            with gil:
+                grown = self.grow()
+        if not grown:
+            wipe_words(&self.cache)
+        return 0
+
+    # Documents
+
+    cdef int add_document(self, const Document *document) except -1 nogil:
         """Encode a document, special tokens cut out first (point 12)."""
-        cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(data)
-        cdef size_t size = len(data)
         cdef size_t done = 0
         cdef size_t length = 0
-        cdef size_t place = size
-        cdef size_t steps = 0
+        cdef size_t place = document.size
         cdef uint32_t id = 0
-        cdef SpecialSearch search = None if special is None else SpecialSearch(special, data)
-        self.choose_way(size)
-        while done < size:
-            if search is not None:
-                with nogil:
-                    place = search.find(&length, &id)
-            if self.table.kind == NOT_COMPILED:
-                self.add_pieces(data, done, place)
-            else:
-                self.add_part(start, done, place)
+        if self.search is not None:
+            self.search.open(document.data, document.size)
+        while done < document.size:
+            if self.search is not None:
+                place = self.search.find(&length, &id)
+            self.add_part(document, done, place)
             if self.enough():
                 break
             if length:
-                reserve(<void **> &self.ids, &self.capacity, self.size + 1, sizeof(uint32_t))
-                self.ids[self.size] = id
-                self.size += 1
+                self.put_id(id)
                 if self.enough():
                     break
             done = place + length
-            steps += 1
-            if steps % SLICE == 0:
-                PyErr_CheckSignals()
         return 0
 
-    cdef int choose_way(self, size_t size) except -1:
-        """How pieces are to be merged in a document of this size."""
-        self.table.text_size += size
-        if self.table.text_size < WARM_TEXT:
-            self.merging.by_bytes = not self.table.listed
-            return 0
-        if not self.table.warm:
-            self.table.warm_up()
-        self.merging.packed = self.table.merges.slots != NULL
-        if self.table.unit == BYTE and self.table.kind > WHOLE and self.most == SIZE_MAX:
-            self.borrow_words(size)
+    cdef int put_id(self, uint32_t id) except -1 nogil:
+        reserve(<void **> &self.ids, &self.capacity, self.size + 1, sizeof(uint32_t))
+        self.ids[self.size] = id
+        self.size += 1
         return 0
 
-    cdef int borrow_words(self, size_t size) except -1:
-        """A cache of the table that no other encoding uses, or a new one."""
-        cdef int bits = LEAST_BITS
-        while bits < MOST_BITS and <size_t> 1 << bits < size // 16:
-            bits += 1
-        self.words = self.table.caches.pop() if self.table.caches else Words()
-        if self.words.cache.slots == NULL:
-            open_words(&self.words.cache, bits)
-        while self.words.cache.bits < bits:
-            grow_words(&self.words.cache)
-        return 0
-
-    cdef int return_words(self) except -1:
-        """For the next encoding."""
-        if self.words is not None:
-            self.table.caches.append(self.words)
-            self.words = None
-        return 0
-
-    cdef int add_part(self, const uint8_t *data, size_t first, size_t last) except -1:
-        """Encode data[first:last] by a compiled scanner."""
+    cdef int add_part(self, const Document *document, size_t first, size_t last) except -1 nogil:
+        """Encode a part of a document in which there are no special tokens."""
         cdef Scanner scanner
         cdef bint more = first < last
-        open_scanner(&scanner, self.table.kind, data + first, last - first)
+        cdef size_t before
+        if self.table.kind == NOT_COMPILED:
+            with gil:
+                self.add_pieces(document.data, first, last)
+            return 0
+        open_scanner(
+            &scanner, self.table.kind, document.data + first, last - first, document.is_text)
+        self.at = self.piece_end = self.piece_count = self.next = 0
+        self.spilled = self.spill_size = 0
         while more:
-            with nogil:
-                if self.words is None:
-                    more = self.add_slice(&scanner, first)
-                else:
-                    more = self.add_chunks(&scanner, first)
-            PyErr_CheckSignals()
+            before = scanner.position
+            if self.by_chunks:
+                more = self.add_chunks(&scanner, first)
+            else:
+                more = self.add_slice(&scanner, first)
+            self.unpaused += scanner.position - before
+            if self.unpaused >= SLICE:
+                self.pause()
         return 0
 
-    cdef int add_pieces(self, bytes data, size_t first, size_t last) except -1:
+    cdef int pause(self) except -1 nogil:
+        """Look for signals, and whether other threads have failed."""
+        self.unpaused = 0
+        with gil:
+            PyErr_CheckSignals()
+            if self.failed != NULL and self.failed[0] < self.group:
+                raise RuntimeError("another thread has failed")
+        return 0
+
+    cdef int add_pieces(self, const uint8_t *data, size_t first, size_t last) except -1:
         """Encode data[first:last] by the reference's splitter."""
         cdef const uint8_t *start
         cdef size_t size
-        cdef size_t position = first
-        for piece in reference.split(data[first:last], self.table.pattern):
+        cdef size_t position = 0
+        cdef bytes text = PyBytes_FromStringAndSize(<const char *> data + first, last - first)
+        for piece in reference.split(text, self.table.pattern):
             start = <const uint8_t *> PyBytes_AS_STRING(piece)
             size = PyBytes_GET_SIZE(piece)
-            position = data.index(piece, position)  # patterns may drop text between pieces
+            position = text.index(piece, position)  # patterns may drop text between pieces
             with nogil:
-                self.add_piece(start, size, position)
+                self.add_piece(start, size, first + position)
             if self.enough():
                 break
             position += size
@@ -215,115 +308,10 @@ cdef class Encoding:
             done += end - start
         return True
 
-    # Chunks of pieces, by the word cache
-
-    cdef bint add_chunks(self, Scanner *scanner, size_t position) except -1 nogil:
-        """Encode some chunks of what begins at `position`; False when there is no more."""
-        cdef size_t first = scanner.position
-        cdef size_t count
-        while scanner.position - first < SLICE:
-            room_for_words(&self.words.cache, CHUNK)
-            count = self.find_pieces(scanner)
-            if count == 0:
-                return False
-            if self.look_up(count) < count:
-                self.merge_missing(count, scanner.data, position)
-            self.put_out(count)
-        return True
-
-    cdef size_t find_pieces(self, Scanner *scanner) noexcept nogil:
-        """The next pieces, with their keys and where the cache is to be looked at for them."""
-        cdef const uint8_t *end = scanner.data + scanner.size
-        cdef WordCache *cache = &self.words.cache
-        cdef Work *work
-        cdef size_t count = 0
-        cdef size_t start, stop
-        while count < CHUNK and next_piece(scanner, &start, &stop):
-            work = &self.words.work[count]
-            work.piece = scanner.data + start
-            work.size = stop - start
-            work.ids = NULL
-            work.key.high = 0
-            if work.size <= LONGEST_WORD:
-                work.key = tokbpe_word_key(
-                    work.piece, work.size, <size_t> end - <size_t> work.piece)
-                work.place = word_place(cache, work.key)
-                tokbpe_prefetch(&cache.slots[work.place])
-            count += 1
-        return count
-
-    cdef size_t look_up(self, size_t count) noexcept nogil:
-        """Take from the cache what is there; how many pieces that were."""
-        cdef WordCache *cache = &self.words.cache
-        cdef WordSlot *slot
-        cdef Work *work
-        cdef size_t i
-        cdef size_t found = 0
-        for i in range(count):
-            work = &self.words.work[i]
-            if work.key.high == 0:
-                continue
-            slot = word_slot(cache, work.key, work.place)
-            if slot.key.high:
-                work.count = slot.count
-                work.ids = slot.ids
-                if slot.count > INLINE_IDS:
-                    work.ids = cache.arena + slot.ids[0]
-                found += 1
-        return found
-
-    cdef int merge_missing(
-        self, size_t count, const uint8_t *data, size_t position
-    ) except -1 nogil:
-        """Merge the pieces that are not there yet, and keep what they become."""
-        cdef WordCache *cache = &self.words.cache
-        cdef WordSlot *slot
-        cdef Work *work
-        cdef uint32_t *ids
-        cdef size_t i
-        cdef size_t total = 0
-        for i in range(count):
-            if self.words.work[i].ids == NULL:
-                total += self.words.work[i].size
-        reserve(<void **> &self.spill, &self.spill_capacity, total, sizeof(uint32_t))
-        ids = self.spill
-        for i in range(count):
-            work = &self.words.work[i]
-            if work.ids != NULL:
-                continue
-            work.ids = ids
-            work.count = self.merging.merged(
-                work.piece,
-                work.size,
-                position + (<size_t> work.piece - <size_t> data),
-                ids,
-            )
-            ids += work.count
-            if work.key.high:
-                slot = word_slot(cache, work.key, work.place)
-                if not slot.key.high:
-                    keep_word(cache, slot, work.key, work.ids, work.count)
-        return 0
-
-    cdef int put_out(self, size_t count) except -1 nogil:
-        """Append the ids of a chunk."""
-        cdef size_t i, k
-        cdef size_t total = 0
-        cdef uint32_t *out
-        cdef const uint32_t *ids
-        for i in range(count):
-            total += self.words.work[i].count
-        if self.only_counting:
-            self.counted += total
-            return 0
-        reserve(<void **> &self.ids, &self.capacity, self.size + total, sizeof(uint32_t))
-        out = self.ids + self.size
-        for i in range(count):
-            ids = self.words.work[i].ids
-            for k in range(self.words.work[i].count):
-                out[k] = ids[k]
-            out += self.words.work[i].count
-        self.size += total
+    cdef int add_piece(self, const uint8_t *piece, size_t size, size_t position) except -1 nogil:
+        """Encode a piece that stands at `position` of the document."""
+        reserve(<void **> &self.ids, &self.capacity, self.size + size, sizeof(uint32_t))
+        self.size += self.merging.merged(piece, size, position, self.ids + self.size)
         return 0
 
     cdef inline bint enough(self) noexcept nogil:
@@ -334,20 +322,202 @@ cdef class Encoding:
         self.size = 0
         return self.counted > self.most
 
-    cdef int add_piece(self, const uint8_t *piece, size_t size, size_t position) except -1 nogil:
-        """Encode a piece that stands at `position` of the document."""
-        reserve(<void **> &self.ids, &self.capacity, self.size + size, sizeof(uint32_t))
-        self.size += self.merging.merged(piece, size, position, self.ids + self.size)
+    # Chunks of pieces, by the word cache
+
+    cdef bint add_chunks(self, Scanner *scanner, size_t position) except -1 nogil:
+        """Encode some chunks of what begins at `position`; False when there is no more."""
+        cdef size_t first = scanner.position
+        cdef size_t count, known
+        while scanner.position - first < SLICE or self.next < self.piece_count:
+            self.make_room()
+            count = self.find_items(scanner)
+            if count == 0:
+                return False
+            # An id stands for a byte at least; and ids are copied three at a time.
+            reserve(
+                <void **> &self.ids,
+                &self.capacity,
+                self.size + (self.items.ends[count - 1] - self.items.first) + INLINE_IDS + 1,
+                sizeof(uint32_t),
+            )
+            known = self.put_out(scanner.data, 0, count)
+            if known < count:
+                self.merge_missing(scanner.data, position, known, count)
+                self.put_out(scanner.data, known, count)
+            if self.enough():
+                return False
+        return True
+
+    cdef size_t find_items(self, Scanner *scanner) noexcept nogil:
+        """The next pieces, long ones in parts, with their keys and places in the cache."""
+        cdef size_t count = 0
+        self.items.first = self.at
+        while count < CHUNK:
+            if self.at < self.piece_end:
+                count = self.add_parts(scanner, count)
+            elif self.next < self.piece_count:
+                count = self.add_words(scanner, count)
+                if count < CHUNK and self.next < self.piece_count:
+                    count = self.add_long_piece(scanner, count)
+            else:
+                self.next = 0
+                self.piece_count = next_ends(scanner, self.items.piece_ends, CHUNK)
+                if self.piece_count == 0:
+                    break
+        return count
+
+    cdef inline size_t add_words(self, const Scanner *scanner, size_t count) noexcept nogil:
+        """Pieces up to the first long one."""
+        cdef size_t start = self.at
+        cdef size_t end, size
+        while count < CHUNK and self.next < self.piece_count:
+            end = self.items.piece_ends[self.next]
+            size = end - start
+            if size > SHORT_WORD:
+                break
+            self.add_item(count, end, tokbpe_word_key(
+                scanner.data + start, size, scanner.size - start, size))
+            start = end
+            self.next += 1
+            count += 1
+        self.at = start
+        return count
+
+    cdef inline void add_item(self, size_t i, size_t end, tokbpe_key key) noexcept nogil:
+        cdef size_t place = word_place(&self.cache, key)
+        tokbpe_prefetch(&self.cache.slots[place])
+        self.items.ends[i] = end
+        self.items.keys[i] = key
+        self.items.places[i] = <uint32_t> place
+
+    cdef size_t add_long_piece(self, const Scanner *scanner, size_t count) noexcept nogil:
+        """A piece that is looked for in the cache, or in the vocabulary, or else taken apart."""
+        cdef const uint8_t *piece = scanner.data + self.at
+        cdef size_t end = self.items.piece_ends[self.next]
+        cdef size_t size = end - self.at
+        self.next += 1
+        # Text without spaces, which seldom comes again, is mostly not ASCII.
+        if size <= LONGEST_WORD and (piece[0] | piece[1]) < 0x80:
+            self.add_item(count, end, tokbpe_long_key(piece, size, LONG))
+        elif whole_piece(self.table, piece, size) != NONE:
+            self.add_item(count, end, tokbpe_key(0, 0))
+        else:
+            self.piece_start = self.at
+            self.piece_end = end
+            return count
+        self.at = end
+        return count + 1
+
+    cdef size_t add_parts(self, const Scanner *scanner, size_t count) noexcept nogil:
+        """Parts of the long piece that we are in."""
+        cdef const uint8_t *piece = scanner.data + self.piece_start
+        cdef size_t piece_size = self.piece_end - self.piece_start
+        cdef size_t start, end, size
+        cdef tokbpe_key key
+        while count < CHUNK and self.at < self.piece_end:
+            start = self.at - self.piece_start
+            end = self.merging.part_end(piece, start, piece_size)
+            size = end - start
+            if size <= SHORT_WORD:
+                key = tokbpe_word_key(
+                    piece + start, size, scanner.size - self.at, size | self.part_tag)
+            elif size <= LONGEST_WORD:
+                key = tokbpe_long_key(piece + start, size, <size_t> LONG | self.part_tag)
+            else:
+                key = tokbpe_key(1, 0)
+            self.at += size
+            self.add_item(count, self.at, key)
+            count += 1
+        return count
+
+    cdef size_t put_out(self, const uint8_t *data, size_t i, size_t count) noexcept nogil:
+        """Append the ids of items from i on, up to one that the cache lacks; its number."""
+        cdef size_t start = self.items.ends[i - 1] if i else self.items.first
+        cdef uint32_t *out = self.ids + self.size
+        cdef WordSlot *slot
+        cdef tokbpe_key key
+        while i < count:
+            key = self.items.keys[i]
+            if key.high == 0:
+                if self.spilled == self.spill_size:
+                    break
+                out += self.put_spilled(out)
+            else:
+                slot = word_slot(&self.cache, key, self.items.places[i], data + start)
+                if slot.key.high == 0:
+                    break
+                if slot.count <= <uint32_t> INLINE_IDS and key.high >> 56 < <size_t> LONG:
+                    memcpy(out, slot.ids, (INLINE_IDS + 1) * sizeof(uint32_t))
+                else:
+                    memcpy(out, ids_of_word(&self.cache, slot), slot.count * sizeof(uint32_t))
+                out += slot.count
+            start = self.items.ends[i]
+            i += 1
+        self.size = <size_t> (out - self.ids)
+        return i
+
+    cdef inline size_t put_spilled(self, uint32_t *out) noexcept nogil:
+        """Copy the ids of the next item that was too long for the cache; how many."""
+        cdef size_t count = self.spill[self.spilled]
+        memcpy(out, self.spill + (self.spilled + 1), count * sizeof(uint32_t))
+        self.spilled += count + 1
+        return count
+
+    cdef int merge_missing(
+        self, const uint8_t *data, size_t position, size_t i, size_t count
+    ) except -1 nogil:
+        """Merge the items from i on that the cache lacks, and keep what they become.
+
+        What is too long for the cache is spilled: the number of its ids, then the ids.
+        """
+        cdef uint32_t[LONGEST_WORD] ids
+        cdef size_t start = self.items.ends[i - 1] if i else self.items.first
+        cdef size_t size, id_count
+        cdef tokbpe_key key
+        cdef WordSlot *slot
+        self.spilled = self.spill_size = 0
+        while i < count:
+            key = self.items.keys[i]
+            size = self.items.ends[i] - start
+            if key.high == 0:
+                reserve(
+                    <void **> &self.spill,
+                    &self.spill_capacity,
+                    self.spill_size + size + 1,
+                    sizeof(uint32_t),
+                )
+                id_count = self.merged_item(
+                    key.low, data + start, size, position + start,
+                    self.spill + (self.spill_size + 1))
+                self.spill[self.spill_size] = <uint32_t> id_count
+                self.spill_size += id_count + 1
+            else:
+                slot = word_slot(&self.cache, key, self.items.places[i], data + start)
+                if slot.key.high == 0:
+                    id_count = self.merged_item(
+                        key.high >> 56 & PART, data + start, size, position + start, ids)
+                    keep_word(&self.cache, slot, key, data + start, ids, id_count)
+            start += size
+            i += 1
         return 0
 
-    cdef list result(self):
-        cdef Py_ssize_t i
-        cdef size_t kept
-        if self.size > CHUNK:
-            self.keep_numbers()
+    cdef inline size_t merged_item(
+        self, bint is_part, const uint8_t *word, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil:
+        if is_part:
+            return self.merging.merged_part(word, size, position, ids)
+        return self.merging.merged(word, size, position, ids)
+
+    # Results
+
+    cdef list as_list(self, size_t first, size_t last):
+        """Some of the ids."""
+        cdef size_t i, kept
+        cdef list ids = PyList_New(last - first)
+        if last - first > CHUNK:
+            self.keep_numbers(first, last)
         kept = len(NUMBERS)
-        ids = PyList_New(self.size)
-        for i in range(<Py_ssize_t> self.size):
+        for i in range(first, last):
             if i % SLICE == SLICE - 1:
                 PyErr_CheckSignals()
             if self.ids[i] < kept:
@@ -355,17 +525,32 @@ cdef class Encoding:
             else:
                 number = self.ids[i]
             Py_INCREF(number)
-            PyList_SET_ITEM(ids, i, number)
+            PyList_SET_ITEM(ids, i - first, number)
         return ids
 
-    cdef int keep_numbers(self) except -1:
+    cdef int keep_numbers(self, size_t first, size_t last) except -1:
         """Have ready what many results will hold: making a number takes long."""
         cdef size_t i
         cdef uint32_t highest = 0
-        for i in range(self.size):
+        for i in range(first, last):
             highest = max(highest, self.ids[i])
         NUMBERS.extend(range(len(NUMBERS), min(highest, <uint32_t> HIGHEST_KEPT) + 1))
         return 0
+
+
+cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size):
+    """An encoding for documents that have so many bytes together."""
+    cdef Encoding encoding = table.idle.pop() if table.idle else Encoding()
+    encoding.open(table, special, size)
+    return encoding
+
+
+cdef int encode_document(Encoding encoding, const Document *document) except -1:
+    if document.size < SHORT_DOCUMENT:
+        return encoding.add_document(document)
+    with nogil:
+        encoding.add_document(document)
+    return 0
 
 
 def encode(text, EncodingTable table not None, special=None):
@@ -373,10 +558,14 @@ def encode(text, EncodingTable table not None, special=None):
 
     The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
     """
-    cdef Encoding encoding = Encoding(table)
-    encoding.add_text(arguments.document_bytes(text), as_special_table(special))
-    encoding.return_words()
-    return encoding.result()
+    cdef Document document
+    owner = open_document(text, &document)
+    cdef Encoding encoding = begin(table, as_special_table(special), document.size)
+    try:
+        encode_document(encoding, &document)
+        return encoding.as_list(0, encoding.size)
+    finally:
+        encoding.close()
 
 
 def count(text, EncodingTable table not None, special=None, limit=None):
@@ -384,11 +573,15 @@ def count(text, EncodingTable table not None, special=None, limit=None):
 
     The twin of `tokbpe.reference.count`. It keeps no ids.
     """
-    cdef Encoding encoding = Encoding(table)
+    cdef Document document
+    cdef size_t most = arguments.count_limit(limit)
+    owner = open_document(text, &document)
+    cdef Encoding encoding = begin(table, as_special_table(special), document.size)
     encoding.only_counting = True
-    if limit is not None:
-        encoding.most = arguments.count_limit(limit)
-    encoding.add_text(arguments.document_bytes(text), as_special_table(special))
-    encoding.return_words()
-    encoding.enough()
-    return encoding.counted if limit is None else min(encoding.counted, encoding.most + 1)
+    encoding.most = most
+    try:
+        encode_document(encoding, &document)
+        encoding.enough()
+        return encoding.counted if limit is None else min(encoding.counted, most + 1)
+    finally:
+        encoding.close()

@@ -1,6 +1,7 @@
 """Finding special tokens, for the other extensions.
 
-    cdef SpecialSearch search = SpecialSearch(table, document)
+    cdef SpecialSearch search = SpecialSearch(table)
+    search.open(data, size)
     place = search.find(&length, &id)  # again and again, until length is 0
 """
 
@@ -46,10 +47,9 @@ cdef struct Match:
 
 
 cdef class SpecialSearch:
-    """A walk over one document. It belongs to one thread."""
+    """A walk over one document after another. It belongs to one thread."""
 
     cdef SpecialTable table
-    cdef bytes document
     cdef const uint8_t *data
     cdef size_t size
     cdef size_t done  # where the last token ended
@@ -60,6 +60,7 @@ cdef class SpecialSearch:
     cdef size_t found_count, capacity
     cdef size_t steps  # since the last look for signals
 
+    cdef int open(self, const uint8_t *data, size_t size) except -1 nogil
     cdef size_t find(self, size_t *length, uint32_t *id) except? 0 nogil
     cdef int pick_next(self) except -1 nogil
     cdef int read_window(self) except -1 nogil

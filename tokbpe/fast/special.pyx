@@ -135,16 +135,18 @@ cdef class SpecialTable:
 @cython.final
 cdef class SpecialSearch:
 
-    def __cinit__(self, SpecialTable table not None, bytes document not None):
+    def __cinit__(self, SpecialTable table not None):
         self.table = table
-        self.document = document
-        self.data = <const uint8_t *> PyBytes_AS_STRING(document)
-        self.size = len(document)
-        with nogil:
-            self.pick_next()
 
     def __dealloc__(self):
         free(self.found)
+
+    cdef int open(self, const uint8_t *data, size_t size) except -1 nogil:
+        """Begin with a document, whose bytes stay where they are until it is read."""
+        self.data = data
+        self.size = size
+        self.done = self.searched = self.window_end = self.found_count = 0
+        return self.pick_next()
 
     cdef size_t find(self, size_t *length, uint32_t *id) except? 0 nogil:
         """Where the next token begins and how long it is, white space that belongs to it
@@ -293,7 +295,8 @@ def cut_special(document, special):
     cdef uint32_t id = 0
     if table is None:
         return [(data, None)]
-    search = SpecialSearch(table, data)
+    search = SpecialSearch(table)
+    search.open(<const uint8_t *> PyBytes_AS_STRING(data), len(data))
     parts = []
     while done < <size_t> len(data):
         with nogil:

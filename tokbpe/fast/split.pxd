@@ -33,7 +33,10 @@ cdef struct Scanner:
 
 
 cdef int scanner_kind(pattern) except -2
-cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil
+cdef void open_scanner(
+    Scanner *scanner, int kind, const uint8_t *data, size_t size, bint is_text
+) noexcept nogil
+cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil
 cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil
 

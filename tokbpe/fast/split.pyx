@@ -124,7 +124,7 @@ def split(text, pattern=None):
     if kind == WHOLE:
         return [data] if data else []
     pieces = []
-    open_scanner(&scanner, kind, bytes_of_data, len(data))
+    open_scanner(&scanner, kind, bytes_of_data, len(data), False)
     while next_piece(&scanner, &start, &end):
         pieces.append(PyBytes_FromStringAndSize(<const char *> bytes_of_data + start, end - start))
         count += 1
@@ -136,14 +136,16 @@ def split(text, pattern=None):
 # Documents: texts in UTF-8, and what stands between them and is none (point 3)
 
 
-cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil:
+cdef void open_scanner(
+    Scanner *scanner, int kind, const uint8_t *data, size_t size, bint is_text
+) noexcept nogil:
     """Start at the beginning of a document, with any kind but NOT_COMPILED."""
     scanner.kind = kind
     scanner.data = data
     scanner.size = size
     scanner.position = 0
-    scanner.text_end = size if kind == WHOLE else 0
-    scanner.text_ended = kind == WHOLE
+    scanner.text_end = size if kind == WHOLE or is_text else 0
+    scanner.text_ended = kind == WHOLE or is_text
 
 
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil:
@@ -169,6 +171,15 @@ cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogi
         scanner.position = end[0]
         return True
     return False
+
+
+cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
+    """Where the next pieces end; how many. They tile the bytes, except with WORDS."""
+    cdef size_t start
+    cdef size_t count = 0
+    while count < most and next_piece(scanner, &start, &ends[count]):
+        count += 1
+    return count
 
 
 cdef inline size_t distance(const uint8_t *first, const uint8_t *last) noexcept nogil:

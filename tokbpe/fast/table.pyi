@@ -17,6 +17,9 @@ class EncodingTable:
         merge_rule: str = "merge_list",
         whole_piece_lookup: bool = False,
     ) -> EncodingTable: ...
+    cache_limit: int
+    @property
+    def cache_size(self) -> int: ...
     def warm_up(self) -> None: ...
 
 def encoding_table(

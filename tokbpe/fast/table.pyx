@@ -32,6 +32,8 @@ cdef extern from "hash.h" nogil:
     uint64_t tokbpe_next_power(uint64_t power) noexcept
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
 
+CACHE_LIMIT = 64 << 20
+
 UNIT_NUMBERS = {"byte": BYTE, "character": CHARACTER, "word": WORD}
 
 
@@ -48,7 +50,8 @@ cdef class EncodingTable:
         merge_rule="merge_list",
         whole_piece_lookup=False,
     ):
-        self.caches = []
+        self.idle = []
+        self.cache_limit = CACHE_LIMIT
         plain = (
             type(alphabet) in (tuple, Pieces)
             and type(unit) is str and unit == "byte"

@@ -1,11 +1,20 @@
-/* The keys of words: what stands in the word cache for up to 15 bytes. In C for unaligned loads,
- * hashes that wrap around, and prefetching. */
+/* The keys and the memory of the word cache. In C for unaligned loads, hashes that wrap around,
+ * prefetching and huge pages. */
 #ifndef TOKBPE_WORDS_H
 #define TOKBPE_WORDS_H
 
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #if defined(__GNUC__)
 #define TOKBPE_PREFETCH(address) __builtin_prefetch(address)
@@ -14,25 +23,49 @@
 #endif
 
 typedef struct {
-    uint64_t low, high; /* the bytes, then zeros, and the size in the last byte */
+    uint64_t low, high;
 } tokbpe_key;
 
-/* The key of a word of 1 to 15 bytes, of which `readable` bytes can be read. */
-static inline tokbpe_key tokbpe_word_key(const uint8_t *word, size_t size, size_t readable)
+/* The bytes of a key that a word of so many bytes fills. */
+static const uint64_t tokbpe_filled[16][2] = {
+#define LOW(n) (UINT64_C(0xFFFFFFFFFFFFFFFF) >> (64 - 8 * (n)))
+    {0, 0},           {LOW(1), 0},      {LOW(2), 0},      {LOW(3), 0},
+    {LOW(4), 0},      {LOW(5), 0},      {LOW(6), 0},      {LOW(7), 0},
+    {LOW(8), 0},      {LOW(8), LOW(1)}, {LOW(8), LOW(2)}, {LOW(8), LOW(3)},
+    {LOW(8), LOW(4)}, {LOW(8), LOW(5)}, {LOW(8), LOW(6)}, {LOW(8), LOW(7)},
+#undef LOW
+};
+
+/* The key of a word of 1 to 15 bytes, of which `readable` bytes can be read: the bytes, then
+ * zeros, and `tag` in the last byte. */
+static inline tokbpe_key tokbpe_word_key(const uint8_t *word, size_t size, size_t readable,
+                                         uint64_t tag)
 {
     tokbpe_key key = {0, 0};
-    if (readable >= 16) {
-        memcpy(&key, word, 16);
-        if (size < 8) {
-            key.low &= ~UINT64_C(0) >> (64 - 8 * size);
-            key.high = 0;
-        } else {
-            key.high &= (UINT64_C(1) << (8 * size - 64)) - 1;
-        }
+    if (readable >= sizeof key) {
+        memcpy(&key, word, sizeof key);
+        key.low &= tokbpe_filled[size][0];
+        key.high &= tokbpe_filled[size][1];
     } else {
         memcpy(&key, word, size);
     }
-    key.high |= (uint64_t)size << 56;
+    key.high |= tag << 56;
+    return key;
+}
+
+/* The key of a longer word: a hash, which its bytes have to confirm, its size and `tag`. */
+static inline tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag)
+{
+    tokbpe_key key = {size * UINT64_C(0x9E3779B97F4A7C15), size | tag << 56};
+    uint64_t eight;
+    size_t place;
+    for (place = 0; place + 8 < size; place += 8) {
+        memcpy(&eight, word + place, 8);
+        key.low = (key.low ^ eight) * UINT64_C(0xD6E8FEB86659FD93);
+        key.low ^= key.low >> 32;
+    }
+    memcpy(&eight, word + size - 8, 8);
+    key.low = (key.low ^ eight) * UINT64_C(0xD6E8FEB86659FD93);
     return key;
 }
 
@@ -46,6 +79,26 @@ static inline uint64_t tokbpe_key_hash(tokbpe_key key)
 static inline void tokbpe_prefetch(const void *address)
 {
     TOKBPE_PREFETCH(address);
+}
+
+/* Zeroed memory that begins at a cache line, on huge pages where there are any: a search that
+ * jumps about needs one look into the page table less. `whole` is what is to be freed. */
+static inline void *tokbpe_zeroed_lines(size_t size, void **whole)
+{
+    const size_t line = 64;
+    *whole = calloc(1, size + line);
+    if (*whole == NULL)
+        return NULL;
+#if defined(__linux__)
+    if (size >= (size_t)4 << 20) {
+        const uintptr_t page = (uintptr_t)2 << 20;
+        uintptr_t first = ((uintptr_t)*whole + page - 1) / page * page;
+        uintptr_t last = ((uintptr_t)*whole + size) / page * page;
+        if (last > first)
+            (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
+    }
+#endif
+    return (void *)(((uintptr_t)*whole + line - 1) / line * line);
 }
 
 #endif
