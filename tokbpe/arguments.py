@@ -5,8 +5,11 @@ named for a fault returns the exception, for its caller to raise.
 """
 
 import operator
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -260,6 +263,49 @@ def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> ValueErro
 def count_limit(value: object) -> int:
     """How many ids are counted at most."""
     return 2**63 - 2 if value is None else whole_number(value, "limit", 0, 2**63 - 2)
+
+
+def thread_count(value: object) -> int:
+    """How many threads may be used; None: as many as there are processors for this process."""
+    if value is not None:
+        return whole_number(value, "threads", 1, 2**15 - 1)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def frame_ids(ids: Iterable[int], name: str) -> list[int]:
+    """The ids that are put around each document."""
+    return [
+        whole_number(id, f"position {position} of {name}", 0, LARGEST_VOCABULARY - 1)
+        for position, id in enumerate(ids)
+    ]
+
+
+def id_dtype(value: object) -> np.dtype[Any]:
+    """The type of the ids of an array."""
+    try:
+        dtype = np.dtype(value)  # type: ignore[call-overload]
+    except TypeError:
+        dtype = None
+    if dtype not in (np.dtype("uint16"), np.dtype("uint32")):
+        raise ValueError(f"dtype must be 'uint16' or 'uint32', not {value!r}")
+    return dtype
+
+
+def id_buffer(out: object) -> memoryview:
+    """A buffer that ids can be written to."""
+    try:
+        view = memoryview(out)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"`out` must be an array or a buffer, not {type_name(out)}") from None
+    if np.dtype(view.format) not in (np.dtype("uint16"), np.dtype("uint32")):
+        raise TypeError(f"`out` must hold uint16 or uint32, not {np.dtype(view.format)}")
+    if view.ndim != 1 or not view.c_contiguous:
+        raise ValueError("`out` must be contiguous and have one dimension")
+    if view.readonly:
+        raise ValueError("`out` is read only")
+    return view
 
 
 def special_spellings(special: Mapping[bytes, int]) -> dict[bytes, int]:

@@ -5,6 +5,13 @@ Only two types differ: `train` returns NumPy arrays, and the tables that `encodi
 """
 
 try:
+    from tokbpe.fast.batch import (
+        count_batch,
+        encode_array,
+        encode_batch,
+        encode_batch_arrays,
+        encode_into,
+    )
     from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
@@ -23,6 +30,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "count",
+    "count_batch",
     "count_pairs",
     "count_pieces",
     "cut_pieces",
@@ -30,6 +38,10 @@ __all__ = [
     "decode",
     "decoding_table",
     "encode",
+    "encode_array",
+    "encode_batch",
+    "encode_batch_arrays",
+    "encode_into",
     "encoding_table",
     "merge_pair",
     "read_ranks",

@@ -39,6 +39,7 @@ cdef class Encoding:
     cdef size_t unpaused  # bytes since the last look for signals
     cdef size_t group  # of the documents that are encoded, when threads work side by side,
     cdef const size_t *failed  # and the first group that has failed; NULL: there are no others
+    cdef size_t document  # its number, when there are several
     cdef bint by_chunks
     cdef WordCache cache
     cdef Items items
@@ -78,10 +79,10 @@ cdef class Encoding:
     cdef size_t merged_item(
         self, bint is_part, const uint8_t *word, size_t size, size_t position, uint32_t *ids
     ) except 0 nogil
-    cdef list as_list(self, size_t first, size_t last)
-    cdef int keep_numbers(self, size_t first, size_t last) except -1
+    cdef int put_ids(self, const uint32_t[::1] ids) except -1 nogil
 
 
 cdef object open_document(text, Document *document)
 cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size)
+cdef list as_list(const uint32_t *ids, size_t count)
 cdef int encode_document(Encoding encoding, const Document *document) except -1

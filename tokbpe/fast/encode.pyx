@@ -508,34 +508,41 @@ cdef class Encoding:
             return self.merging.merged_part(word, size, position, ids)
         return self.merging.merged(word, size, position, ids)
 
-    # Results
-
-    cdef list as_list(self, size_t first, size_t last):
-        """Some of the ids."""
-        cdef size_t i, kept
-        cdef list ids = PyList_New(last - first)
-        if last - first > CHUNK:
-            self.keep_numbers(first, last)
-        kept = len(NUMBERS)
-        for i in range(first, last):
-            if i % SLICE == SLICE - 1:
-                PyErr_CheckSignals()
-            if self.ids[i] < kept:
-                number = <object> PyList_GET_ITEM(NUMBERS, self.ids[i])
-            else:
-                number = self.ids[i]
-            Py_INCREF(number)
-            PyList_SET_ITEM(ids, i - first, number)
-        return ids
-
-    cdef int keep_numbers(self, size_t first, size_t last) except -1:
-        """Have ready what many results will hold: making a number takes long."""
+    cdef int put_ids(self, const uint32_t[::1] ids) except -1 nogil:
         cdef size_t i
-        cdef uint32_t highest = 0
-        for i in range(first, last):
-            highest = max(highest, self.ids[i])
-        NUMBERS.extend(range(len(NUMBERS), min(highest, <uint32_t> HIGHEST_KEPT) + 1))
+        for i in range(<size_t> ids.shape[0]):
+            self.put_id(ids[i])
+        self.enough()
         return 0
+
+
+cdef list as_list(const uint32_t *ids, size_t count):
+    """Ids as Python's numbers."""
+    cdef size_t i, kept
+    cdef list numbers = PyList_New(count)
+    if count > CHUNK:
+        keep_numbers(ids, count)
+    kept = len(NUMBERS)
+    for i in range(count):
+        if i % SLICE == SLICE - 1:
+            PyErr_CheckSignals()
+        if ids[i] < kept:
+            number = <object> PyList_GET_ITEM(NUMBERS, ids[i])
+        else:
+            number = ids[i]
+        Py_INCREF(number)
+        PyList_SET_ITEM(numbers, i, number)
+    return numbers
+
+
+cdef int keep_numbers(const uint32_t *ids, size_t count) except -1:
+    """Have ready what many results will hold: making a number takes long."""
+    cdef size_t i
+    cdef uint32_t highest = 0
+    for i in range(count):
+        highest = max(highest, ids[i])
+    NUMBERS.extend(range(len(NUMBERS), min(highest, <uint32_t> HIGHEST_KEPT) + 1))
+    return 0
 
 
 cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size):
@@ -563,7 +570,7 @@ def encode(text, EncodingTable table not None, special=None):
     cdef Encoding encoding = begin(table, as_special_table(special), document.size)
     try:
         encode_document(encoding, &document)
-        return encoding.as_list(0, encoding.size)
+        return as_list(encoding.ids, encoding.size)
     finally:
         encoding.close()
 

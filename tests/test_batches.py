@@ -1,0 +1,154 @@
+"""Batches, arrays and threads of the compiled engine: the same ids as `encode` gives one by one."""
+
+import threading
+from random import Random
+
+import numpy as np
+import pytest
+
+from tokbpe import fast
+from tokbpe.fast.batch import THREAD_TEXT_SIZE
+
+BYTES = tuple(bytes([byte]) for byte in range(256))
+PIECES = (*BYTES, b"th", b"the", b" a", b"in", b" the", b"  ", b"\xc3\xa9")
+WORDS = ["the", "thing", "a", "in", "it's", "été", "42", "  ", "\n", "<e>", "<e", "日本", "x!"]
+
+
+def table(pattern="cl100k", pieces=PIECES):
+    nothing = np.empty((0, 2), np.uint32)
+    return fast.encoding_table(pieces, nothing, pattern, None, "byte", None, "rank_by_piece", True)
+
+
+def text(size, seed=0):
+    """About so many characters."""
+    random = Random(seed)
+    parts = random.choices(WORDS, k=size // 4)
+    return "".join(part + random.choice(["", " ", " "]) for part in parts)
+
+
+SPECIAL = fast.special_table({b"<e>": 1000})
+# One large text, many small ones, some of each, nothing.
+BATCHES = {
+    "one": [text(3 * THREAD_TEXT_SIZE)],
+    "many": [text(size, size) for size in range(1500)],
+    "both": [text(5), text(4 * THREAD_TEXT_SIZE), "", text(700_000, 2), text(9)],
+    "bytes": [b"\xff" + text(800_000).encode() + b"\xc3", memoryview(b"the thing"), bytearray(b"")],
+    "empty": ["", ""],
+    "none": [],
+}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("special", [None, SPECIAL])
+@pytest.mark.parametrize("pattern", ["cl100k", "gpt2", "deepseek_v3", None, r"\w+|\W+"])
+def test_batches_are_what_each_text_is(name, special, pattern):
+    texts = BATCHES[name]
+    if pattern not in ("cl100k", "gpt2"):
+        texts = [part[: THREAD_TEXT_SIZE // 4] for part in texts[:200]]
+    rows = [fast.encode(part, table(pattern), special) for part in texts]
+    framed = [[7, 8, *row, 9] for row in rows]
+    for threads in (1, 2, 3):
+        found = table(pattern)
+        arguments = {"before": [7, 8], "behind": [9], "threads": threads}
+        assert fast.encode_batch(texts, found, special, threads=threads) == rows
+        assert fast.encode_batch(texts, found, special, **arguments) == framed
+        for dtype in ("uint32", "uint16"):
+            ids, offsets = fast.encode_batch_arrays(
+                texts, found, special, dtype=dtype, **arguments
+            )
+            assert ids.dtype == dtype and offsets.dtype == np.uint64
+            assert offsets.tolist() == np.cumsum([0, *map(len, framed)]).tolist()
+            assert ids.tolist() == sum(framed, [])
+        counts = fast.count_batch(texts, found, special, threads=threads)
+        assert counts.dtype == np.uint64
+        assert counts.tolist() == [len(row) for row in rows]
+        for part, row in zip(texts[:3], rows):
+            ids = fast.encode_array(part, found, special, threads=threads)
+            assert ids.dtype == np.uint32 and ids.flags.writeable
+            assert ids.tolist() == row
+
+
+@pytest.mark.core
+def test_into_a_buffer():
+    found = table()
+    ids = fast.encode("the thing", found)
+    for dtype in (np.uint32, np.uint16):
+        out = np.full(len(ids) + 2, 7, dtype)
+        assert fast.encode_into("the thing", found, out) == len(ids)
+        assert out.tolist() == [*ids, 7, 7]
+        assert fast.encode_into("the thing", found, out[: len(ids)]) == len(ids)
+        with pytest.raises(ValueError, match=rf"has {len(ids)} ids, .* room for {len(ids) - 1}"):
+            fast.encode_into("the thing", found, out[: len(ids) - 1])
+        assert fast.encode_into("", found, out[:0]) == 0
+    for wrong, error in [
+        (np.zeros(9, np.int64), TypeError),
+        (np.zeros((3, 3), np.uint32), ValueError),
+        (np.zeros(18, np.uint32)[::2], ValueError),
+        (np.frombuffer(bytes(40), np.uint32), ValueError),
+        ([0] * 9, TypeError),
+    ]:
+        with pytest.raises(error, match="`out`"):
+            fast.encode_into("the thing", found, wrong)
+
+
+@pytest.mark.core
+def test_ids_that_are_too_large():
+    found = table(pieces=(*BYTES, *[None] * 70_000, b"th"))
+    out = np.zeros(9, np.uint16)
+    with pytest.raises(ValueError, match="id 70256 is too large for uint16"):
+        fast.encode_into("a th", found, out)
+    assert not out.any()
+    with pytest.raises(ValueError, match="id 70256 is too large for uint16"):
+        fast.encode_batch_arrays(["a th"], found, dtype="uint16")
+    for dtype in ("int32", "uint8", 7, "x"):
+        with pytest.raises(ValueError, match="dtype must be 'uint16' or 'uint32'"):
+            fast.encode_batch_arrays(["a"], found, dtype=dtype)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_first_error_counts(threads):
+    """Whichever thread meets it."""
+    pieces = tuple(bytes([byte]) for byte in range(256) if byte not in b"Z#")
+    found = table(pieces=pieces)
+    texts = ["the thing " * 60_000] * 9
+    texts[3] = texts[3] + "Z"
+    texts[7] = "#"
+    for function in (fast.encode_batch, fast.encode_batch_arrays, fast.count_batch):
+        with pytest.raises(ValueError, match="text 3: byte 0x5a at byte position 600000 "):
+            function(texts, found, threads=threads)
+        with pytest.raises(UnicodeEncodeError, match=r"\(text 1\)"):
+            function(["a", "\ud800"], found, threads=threads)
+        with pytest.raises(TypeError, match="text 1: a document must be str or bytes, not int"):
+            function(["a", 5], found, threads=threads)
+        with pytest.raises(ValueError, match="threads must be"):
+            function(["a"], found, threads=0)
+    with pytest.raises(ValueError, match="^byte 0x5a at byte position 600000 "):
+        fast.encode_array(texts[3], found, threads=threads)
+    assert [thread for thread in threading.enumerate() if thread.name == "tokbpe"] == []
+
+
+@pytest.mark.core
+def test_arrays_keep_their_ids():
+    """Whatever is encoded later."""
+    found = table()
+    arrays = [fast.encode_array(text(60_000, seed), found) for seed in range(5)]
+    for seed, ids in enumerate(arrays):
+        assert ids.tolist() == fast.encode(text(60_000, seed), found)
+        ids[:] = 0
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("limit", [0, 500_000, 3_000_000, 1 << 26])
+def test_the_limit_of_the_caches(limit):
+    found = table()
+    found.cache_limit = limit
+    random = Random(1)
+    for seed in range(4):
+        noise = " ".join("".join(random.choices("abcdefghij", k=9)) for _ in range(60_000))
+        ids = fast.encode(noise, found)
+        assert found.cache_size <= limit
+        assert fast.encode_batch([noise] * 3, found, threads=3) == [ids] * 3
+        assert found.cache_size <= limit
+    assert (found.cache_size > 0) == (limit > 0)

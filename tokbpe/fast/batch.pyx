@@ -1,0 +1,526 @@
+"""Many documents at once, or one large one: to arrays or lists, by one thread or several.
+
+The documents are cut into parts, where that changes nothing, and the parts are put together to
+groups of about equal size. Each thread takes one group after another. The results stand in the
+order of the documents, whoever made them. No thread outlives the call.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+import threading
+
+import numpy as np
+
+from tokbpe import arguments
+
+from .encode cimport (
+    Document,
+    Encoding,
+    as_list,
+    begin,
+    encode_document,
+    open_document,
+)
+from .memory cimport reserve, resized
+from .pairs cimport NOT_FOUND as NONE
+from .special cimport SpecialSearch, SpecialTable, as_special_table
+from .split cimport NOT_COMPILED, WHOLE
+from .table cimport EncodingTable
+
+# A thread is started for so many bytes at least: else it costs more than it brings.
+cdef enum:
+    THREAD_TEXT = 262144
+
+# Each thread gets so many groups, if they are not too small, so that all end at about one time.
+cdef enum:
+    GROUPS_FOR_EACH_THREAD = 8
+    LEAST_GROUP = 65536  # bytes
+
+# So far behind a place a cut is looked for.
+cdef enum:
+    CUT_RANGE = 65536
+
+# Larger arrays keep the memory that the ids were made in; smaller ones are copied.
+cdef enum:
+    COPIED_IDS = 4096
+
+THREAD_TEXT_SIZE = THREAD_TEXT
+
+
+# A document, or a part of one: data[first:last], and the special token behind it.
+cdef struct Part:
+    size_t document
+    size_t first, last
+    uint32_t id  # NONE: there is none
+    bint is_cut  # whether there is more of the document
+
+
+# Parts that one thread encodes, one behind the other.
+cdef struct Group:
+    size_t first, last
+    uint32_t *ids
+    size_t size
+
+
+@cython.final
+cdef class Ids:
+    """Memory with ids, which an array stands on."""
+
+    cdef uint32_t *ids
+    cdef Py_ssize_t[1] shape, strides
+
+    def __dealloc__(self):
+        free(self.ids)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        self.strides[0] = sizeof(uint32_t)
+        buffer.buf = self.ids
+        buffer.format = b"I"
+        buffer.internal = NULL
+        buffer.itemsize = sizeof(uint32_t)
+        buffer.len = self.shape[0] * <Py_ssize_t> sizeof(uint32_t)
+        buffer.ndim = 1
+        buffer.obj = self
+        buffer.readonly = False
+        buffer.shape = self.shape
+        buffer.strides = self.strides
+        buffer.suboffsets = NULL
+
+
+cdef object as_array(uint32_t **ids, size_t size):
+    """An array of ids; it takes their memory over, or copies them."""
+    cdef Ids owner
+    cdef uint32_t[::1] view
+    cdef void *shrunk
+    if size <= COPIED_IDS:
+        array = np.empty(size, np.uint32)
+        if size:
+            view = array
+            memcpy(&view[0], ids[0], size * sizeof(uint32_t))
+        return array
+    shrunk = resized(ids[0], size, sizeof(uint32_t))
+    owner = Ids()
+    owner.ids = ids[0] if shrunk == NULL else <uint32_t *> shrunk
+    owner.shape[0] = size
+    ids[0] = NULL
+    return np.asarray(owner)
+
+
+@cython.final
+cdef class Batch:
+    """Documents, the groups that they are encoded in, and what they become."""
+
+    cdef EncodingTable table
+    cdef SpecialTable special
+    cdef list owners  # of the bytes of the documents
+    cdef Document *documents
+    cdef size_t count
+    cdef size_t total  # bytes
+    cdef uint32_t[::1] before, behind  # each document
+    cdef bint only_counting
+    cdef Part *parts
+    cdef size_t part_count, part_capacity
+    cdef size_t *counts  # ids of each part
+    cdef Group *groups
+    cdef size_t group_count, group_capacity, next_group
+    cdef size_t failed  # the number of the first group that has failed, from 1 on
+    cdef object error
+    cdef int thread_count
+    cdef bint named  # whether an error tells which text it is about
+
+    def __cinit__(self, texts, EncodingTable table not None, special, before=(), behind=()):
+        cdef size_t i
+        self.table = table
+        self.special = as_special_table(special)
+        self.before = np.array(arguments.frame_ids(before, "before"), np.uint32)
+        self.behind = np.array(arguments.frame_ids(behind, "behind"), np.uint32)
+        cdef list given = arguments.each(lambda text: text, texts, "text")
+        self.count = len(given)
+        self.documents = <Document *> resized(NULL, self.count, sizeof(Document))
+        if self.documents == NULL:
+            raise MemoryError(f"no memory for {self.count} documents")
+        numbers = iter(range(self.count))
+        self.owners = arguments.each(
+            lambda text: self.open_text(next(numbers), text), given, "text")
+        for i in range(self.count):
+            self.total += self.documents[i].size
+        self.failed = SIZE_MAX
+        self.named = True
+
+    def __dealloc__(self):
+        cdef size_t i
+        for i in range(self.group_count):
+            free(self.groups[i].ids)
+        free(self.groups)
+        free(self.parts)
+        free(self.counts)
+        free(self.documents)
+
+    def open_text(self, size_t i, text):
+        return open_document(text, &self.documents[i])
+
+    cdef int run(self, threads) except -1:
+        """Encode all."""
+        cdef size_t most = max(<size_t> 1, self.total // THREAD_TEXT)
+        self.thread_count = 1
+        if most > 1 and self.table.kind != NOT_COMPILED:
+            self.thread_count = <int> min(<size_t> arguments.thread_count(threads), most)
+        else:
+            arguments.thread_count(threads)
+        self.make_groups()
+        self.counts = <size_t *> resized(NULL, self.part_count, sizeof(size_t))
+        if self.counts == NULL:
+            raise MemoryError(f"no memory for {self.part_count} counts")
+        helpers = [
+            threading.Thread(target=self.work, name="tokbpe", daemon=True)
+            for _ in range(min(<size_t> self.thread_count, self.group_count) - 1)
+        ] if self.group_count else []
+        try:
+            for helper in helpers:
+                helper.start()
+            self.work()
+            for helper in helpers:
+                helper.join()
+        except BaseException:
+            self.failed = 0
+            for helper in helpers:
+                if helper.ident is not None:
+                    helper.join()
+            raise
+        if self.error is not None:
+            raise self.error
+        return 0
+
+    # Parts and groups
+
+    cdef int make_groups(self) except -1:
+        cdef size_t i, first
+        cdef size_t size = SIZE_MAX  # of a group
+        cdef size_t bytes_in_group = 0
+        if self.thread_count > 1:
+            size = max(
+                <size_t> LEAST_GROUP,
+                self.total // (<size_t> self.thread_count * GROUPS_FOR_EACH_THREAD),
+            )
+        for i in range(self.count):
+            if self.documents[i].size > size:
+                self.cut_document(i, size)
+            else:
+                self.add_part(i, 0, self.documents[i].size, NONE, False)
+        first = 0
+        for i in range(self.part_count):
+            bytes_in_group += self.parts[i].last - self.parts[i].first
+            if bytes_in_group >= size or i + 1 == self.part_count:
+                reserve(<void **> &self.groups, &self.group_capacity, self.group_count + 1,
+                        sizeof(Group))
+                self.groups[self.group_count] = Group(first, i + 1, NULL, 0)
+                self.group_count += 1
+                first = i + 1
+                bytes_in_group = 0
+        return 0
+
+    cdef int add_part(
+        self, size_t document, size_t first, size_t last, uint32_t id, bint is_cut
+    ) except -1 nogil:
+        reserve(<void **> &self.parts, &self.part_capacity, self.part_count + 1, sizeof(Part))
+        self.parts[self.part_count] = Part(document, first, last, id, is_cut)
+        self.part_count += 1
+        return 0
+
+    cdef int cut_document(self, size_t number, size_t size) except -1:
+        """Cut a document into parts of about so many bytes, and at its special tokens."""
+        cdef Document *document = &self.documents[number]
+        cdef SpecialSearch search
+        cdef size_t first = 0
+        cdef size_t length = 0
+        cdef size_t place = document.size
+        cdef uint32_t id = NONE
+        if self.special is None:
+            return self.cut_text(number, 0, document.size, NONE, document.size, size)
+        search = SpecialSearch(self.special)
+        search.open(document.data, document.size)
+        while first < document.size:
+            with nogil:
+                place = search.find(&length, &id)
+                if not length:
+                    id = NONE
+                self.cut_text(number, first, place, id, place + length, size)
+            first = place + length
+            if self.part_count % 4096 == 0:
+                PyErr_CheckSignals()
+        return 0
+
+    cdef int cut_text(
+        self, size_t number, size_t first, size_t last, uint32_t id, size_t behind, size_t size
+    ) except -1 nogil:
+        """Parts of what has no special tokens in it; `behind` begins what follows."""
+        cdef size_t cut
+        while last - first > size:
+            cut = first
+            if self.table.kind != WHOLE:
+                cut = safe_cut(self.documents[number].data, first + size, last)
+            if cut <= first or cut >= last:
+                break
+            self.add_part(number, first, cut, NONE, True)
+            first = cut
+        return self.add_part(number, first, last, id, behind < self.documents[number].size)
+
+    # Work
+
+    def work(self):
+        """Encode one group after another, as long as there are any."""
+        cdef Encoding encoding = None
+        cdef size_t number = 0
+        try:
+            encoding = begin(
+                self.table, self.special, self.total // <size_t> self.thread_count)
+            encoding.only_counting = self.only_counting
+            while self.next_group < self.group_count:
+                number = self.next_group
+                self.next_group += 1
+                encoding.group = number + 1
+                encoding.failed = &self.failed
+                with nogil:
+                    self.encode_group(encoding, &self.groups[number])
+        except BaseException as error:
+            # The error of the first group counts: a single thread would have met it first.
+            if number + 1 < self.failed:
+                self.failed = number + 1 if isinstance(error, Exception) else 0
+                self.error = error
+                if isinstance(error, ValueError) and self.named:
+                    self.error = ValueError(f"text {encoding.document}: {error}")
+                    self.error.__cause__ = error
+        finally:
+            if encoding is not None:
+                encoding.close()
+
+    cdef int encode_group(self, Encoding encoding, Group *group) except -1 nogil:
+        cdef size_t i, start
+        cdef Part *part
+        cdef Document *document
+        cdef size_t size = 0
+        for i in range(group.first, group.last):
+            size += self.parts[i].last - self.parts[i].first
+        if not self.only_counting:
+            # Mostly a token has three bytes or more.
+            reserve(<void **> &encoding.ids, &encoding.capacity, size // 3, sizeof(uint32_t))
+        for i in range(group.first, group.last):
+            part = &self.parts[i]
+            document = &self.documents[part.document]
+            encoding.document = part.document
+            start = encoding.size + encoding.counted
+            if part.first == 0:
+                encoding.put_ids(self.before)
+            if part.last - part.first == document.size:
+                encoding.add_document(document)
+            else:
+                encoding.add_part(document, part.first, part.last)
+                if part.id != NONE:
+                    encoding.put_id(part.id)
+            if not part.is_cut:
+                encoding.put_ids(self.behind)
+            self.counts[i] = encoding.size + encoding.counted - start
+        group.size = encoding.size
+        if not self.only_counting:
+            group.ids = encoding.ids
+            encoding.ids = NULL
+            encoding.capacity = 0
+        encoding.size = encoding.counted = 0
+        return 0
+
+    # Results
+
+    cdef object offsets(self):
+        """Where the ids of each document begin, and where the last ones end."""
+        offsets = np.zeros(self.count + 1, np.uint64)
+        cdef uint64_t[::1] view = offsets
+        cdef size_t i
+        for i in range(self.part_count):
+            view[self.parts[i].document + 1] += self.counts[i]
+        for i in range(self.count):
+            view[i + 1] += view[i]
+        return offsets
+
+    cdef list lists(self):
+        """The ids of each document."""
+        cdef list lists = [None] * <Py_ssize_t> self.count
+        cdef Group *group
+        cdef const uint32_t *ids
+        cdef size_t number, i
+        for number in range(self.group_count):
+            group = &self.groups[number]
+            ids = group.ids
+            for i in range(group.first, group.last):
+                found = as_list(ids, self.counts[i])
+                ids += self.counts[i]
+                if lists[self.parts[i].document] is None:
+                    lists[self.parts[i].document] = found
+                else:
+                    lists[self.parts[i].document] += found
+            free(group.ids)
+            group.ids = NULL
+        return lists
+
+    cdef object flat(self, bint narrow):
+        """The ids of all documents, one behind the other."""
+        cdef size_t i, k, total = 0
+        cdef Group *group
+        cdef uint32_t[::1] wide
+        cdef uint16_t[::1] half
+        if self.group_count == 1 and not narrow:
+            return as_array(&self.groups[0].ids, self.groups[0].size)
+        for i in range(self.group_count):
+            total += self.groups[i].size
+        ids = np.empty(total, np.uint16 if narrow else np.uint32)
+        if total == 0:
+            return ids
+        if narrow:
+            half = ids
+        else:
+            wide = ids
+        total = 0
+        for i in range(self.group_count):
+            group = &self.groups[i]
+            if narrow:
+                narrow_ids(&half[0] + total, group.ids, group.size)
+            elif group.size:
+                memcpy(&wide[0] + total, group.ids, group.size * sizeof(uint32_t))
+            total += group.size
+            PyErr_CheckSignals()
+        return ids
+
+
+cdef int narrow_ids(
+    uint16_t *out,  # OUT
+    const uint32_t *ids,  # IN
+    size_t size,
+) except -1:
+    """Write ids as 16-bit numbers. All are looked at before the first is written."""
+    cdef size_t i
+    cdef uint32_t any_of = 0
+    for i in range(size):
+        any_of |= ids[i]
+    if any_of >> 16:
+        for i in range(size):
+            if ids[i] >> 16:
+                raise ValueError(f"id {ids[i]} is too large for uint16, which holds 0 to 65535")
+    for i in range(size):
+        out[i] = <uint16_t> ids[i]
+    return 0
+
+
+cdef size_t safe_cut(const uint8_t *data, size_t first, size_t last) noexcept nogil:
+    """A place, not far behind the first, where any pattern begins a new piece, whatever follows:
+    a space behind an ASCII letter; `last` if there is none.
+
+    A piece that has a letter in it ends with letters, in all compiled patterns, unless these are
+    followed by a mark or an apostrophe; and no pattern looks back.
+    """
+    cdef size_t place
+    cdef size_t end = min(last, first + CUT_RANGE)
+    for place in range(max(first, <size_t> 1), end):
+        if data[place] == b" " and b"a" <= data[place - 1] | 0x20 <= b"z":
+            return place
+    return last
+
+
+# What the engine gives
+
+
+def encode_array(text, EncodingTable table not None, special=None, *, threads=None):
+    """The ids of a document as an array, `uint32` [n].
+
+    threads: how many are used for a document that is long enough; None for as many as there are
+        processors.
+    """
+    cdef Document document
+    cdef Encoding encoding
+    cdef Batch batch
+    owner = open_document(text, &document)
+    if document.size >= 2 * <size_t> THREAD_TEXT and arguments.thread_count(threads) > 1:
+        batch = Batch([text], table, special)
+        batch.named = False
+        batch.run(threads)
+        return batch.flat(False)
+    encoding = begin(table, as_special_table(special), document.size)
+    try:
+        reserve(<void **> &encoding.ids, &encoding.capacity, document.size // 3, sizeof(uint32_t))
+        encode_document(encoding, &document)
+        array = as_array(&encoding.ids, encoding.size)
+        if encoding.ids == NULL:
+            encoding.capacity = 0
+        return array
+    finally:
+        encoding.close()
+
+
+def encode_into(text, EncodingTable table not None, out, special=None):
+    """Write the ids of a document to the beginning of `out`; how many there are.
+
+    out: a contiguous, writable buffer [m] of `uint32` or `uint16`. ValueError if it is too small,
+        or an id too large for it: nothing is written then.
+    """
+    cdef Document document
+    cdef Encoding encoding
+    cdef uint32_t[::1] wide
+    cdef uint16_t[::1] half
+    cdef size_t room
+    view = arguments.id_buffer(out)
+    room = len(view)
+    narrow = view.itemsize == 2
+    owner = open_document(text, &document)
+    encoding = begin(table, as_special_table(special), document.size)
+    try:
+        encode_document(encoding, &document)
+        if encoding.size > room:
+            raise ValueError(f"the text has {encoding.size} ids, but `out` has room for {room}")
+        if encoding.size and narrow:
+            half = view
+            narrow_ids(&half[0], encoding.ids, encoding.size)
+        elif encoding.size:
+            wide = view
+            memcpy(&wide[0], encoding.ids, encoding.size * sizeof(uint32_t))
+        return encoding.size
+    finally:
+        encoding.close()
+
+
+def encode_batch(
+    texts, EncodingTable table not None, special=None, *, before=(), behind=(), threads=None
+):
+    """The ids of each document, as lists; `before` and `behind` are put around each."""
+    cdef Batch batch = Batch(texts, table, special, before, behind)
+    batch.run(threads)
+    return batch.lists()
+
+
+def encode_batch_arrays(
+    texts,
+    EncodingTable table not None,
+    special=None,
+    *,
+    before=(),
+    behind=(),
+    dtype="uint32",
+    threads=None,
+):
+    """The ids of all documents in one array [total], and where each begins, `uint64` [n + 1].
+
+    dtype: "uint32" or "uint16"; ValueError, naming it, for an id that is too large for the latter.
+    """
+    cdef Batch batch = Batch(texts, table, special, before, behind)
+    narrow = arguments.id_dtype(dtype) == np.uint16
+    batch.run(threads)
+    return batch.flat(narrow), batch.offsets()
+
+
+def count_batch(texts, EncodingTable table not None, special=None, *, threads=None):
+    """How many ids each document has, `uint64` [n]."""
+    cdef Batch batch = Batch(texts, table, special)
+    batch.only_counting = True
+    batch.run(threads)
+    return np.diff(batch.offsets())
