@@ -85,6 +85,7 @@ cdef class PieceTable:
             kind,
             <const uint8_t *> PyBytes_AS_STRING(document),
             PyBytes_GET_SIZE(document),
+            False,
         )
         while more:
             with nogil:

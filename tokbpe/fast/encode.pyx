@@ -175,7 +175,7 @@ cdef class Encoding:
         """Encode data[first:last] by a compiled scanner."""
         cdef Scanner scanner
         cdef bint more = first < last
-        open_scanner(&scanner, self.table.kind, data + first, last - first)
+        open_scanner(&scanner, self.table.kind, data + first, last - first, False)
         while more:
             with nogil:
                 if self.words is None:

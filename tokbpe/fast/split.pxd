@@ -1,9 +1,13 @@
 """Scanning bytes for pieces without Python, for the other extensions.
 
     cdef Scanner scanner
-    open_scanner(&scanner, kind, data, size)
+    open_scanner(&scanner, kind, data, size, is_text)
     while next_piece(&scanner, &start, &end):
         ...  # data[start:end] is a piece
+
+Or many pieces at once, which is faster:
+
+    count = next_ends(&scanner, ends, most)  # the first begins at scanner.position as it was
 
 A scanner only reads its bytes. It belongs to one thread; any number of them can run at once.
 """
@@ -33,7 +37,10 @@ cdef struct Scanner:
 
 
 cdef int scanner_kind(pattern) except -2
-cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil
+cdef void open_scanner(
+    Scanner *scanner, int kind, const uint8_t *data, size_t size, bint is_text
+) noexcept nogil
+cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil
 cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil
 

@@ -124,7 +124,7 @@ def split(text, pattern=None):
     if kind == WHOLE:
         return [data] if data else []
     pieces = []
-    open_scanner(&scanner, kind, bytes_of_data, len(data))
+    open_scanner(&scanner, kind, bytes_of_data, len(data), isinstance(text, str))
     while next_piece(&scanner, &start, &end):
         pieces.append(PyBytes_FromStringAndSize(<const char *> bytes_of_data + start, end - start))
         count += 1
@@ -136,14 +136,31 @@ def split(text, pattern=None):
 # Documents: texts in UTF-8, and what stands between them and is none (point 3)
 
 
-cdef void open_scanner(Scanner *scanner, int kind, const uint8_t *data, size_t size) noexcept nogil:
-    """Start at the beginning of a document, with any kind but NOT_COMPILED."""
+cdef void open_scanner(
+    Scanner *scanner, int kind, const uint8_t *data, size_t size, bint is_text
+) noexcept nogil:
+    """Start at the beginning of a document, with any kind but NOT_COMPILED.
+
+    is_text: the bytes are known to be UTF-8, so they are not checked.
+    """
     scanner.kind = kind
     scanner.data = data
     scanner.size = size
     scanner.position = 0
-    scanner.text_end = size if kind == WHOLE else 0
-    scanner.text_ended = kind == WHOLE
+    scanner.text_ended = is_text or kind == WHOLE
+    scanner.text_end = size if scanner.text_ended else 0
+
+
+cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
+    """Where the next pieces end, `most` of them or fewer; 0 only when there are none.
+
+    They follow each other without gaps from scanner.position on, so this is not for WORDS.
+    """
+    cdef size_t start
+    cdef size_t count = 0
+    while count < most and next_piece(scanner, &start, &ends[count]):
+        count += 1
+    return count
 
 
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil:
