@@ -1,9 +1,13 @@
 """Scanning bytes for pieces without Python, for the other extensions.
 
     cdef Scanner scanner
-    open_scanner(&scanner, kind, data, size)
+    open_scanner(&scanner, kind, data, size, is_text)
     while next_piece(&scanner, &start, &end):
         ...  # data[start:end] is a piece
+
+Or many pieces at once, which is faster:
+
+    count = next_ends(&scanner, ends, most)  # the first begins at scanner.position as it was
 
 A scanner only reads its bytes. It belongs to one thread; any number of them can run at once.
 """

@@ -11,8 +11,13 @@ is meant to wrap around. Scanning English 295 -> 420 MB/s, counting its pieces 1
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
+
+cdef extern from "scan.h":
+    const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *end) noexcept nogil
+    const uint8_t *tokbpe_letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil
+    const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint8_t *end) noexcept nogil
 
 from tokbpe import arguments, patterns, reference, unicode
 
@@ -124,7 +129,7 @@ def split(text, pattern=None):
     if kind == WHOLE:
         return [data] if data else []
     pieces = []
-    open_scanner(&scanner, kind, bytes_of_data, len(data), False)
+    open_scanner(&scanner, kind, bytes_of_data, len(data), isinstance(text, str))
     while next_piece(&scanner, &start, &end):
         pieces.append(PyBytes_FromStringAndSize(<const char *> bytes_of_data + start, end - start))
         count += 1
@@ -139,13 +144,77 @@ def split(text, pattern=None):
 cdef void open_scanner(
     Scanner *scanner, int kind, const uint8_t *data, size_t size, bint is_text
 ) noexcept nogil:
-    """Start at the beginning of a document, with any kind but NOT_COMPILED."""
+    """Start at the beginning of a document, with any kind but NOT_COMPILED.
+
+    is_text: the bytes are known to be UTF-8, so they are not checked.
+    """
     scanner.kind = kind
     scanner.data = data
     scanner.size = size
     scanner.position = 0
-    scanner.text_end = size if kind == WHOLE or is_text else 0
-    scanner.text_ended = kind == WHOLE or is_text
+    scanner.text_ended = is_text or kind == WHOLE
+    scanner.text_end = size if scanner.text_ended else 0
+
+
+cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
+    """Where the next pieces end, `most` of them or fewer; 0 only when there are none.
+
+    They follow each other without gaps from scanner.position on, so this is not for WORDS.
+    """
+    cdef size_t found
+    cdef size_t count = 0
+    while count < most and scanner.position < scanner.size:
+        if not scanner.text_ended:
+            extend_text(scanner, scanner.size)
+        if scanner.position == scanner.text_end:
+            ends[count] = skip_other_bytes(scanner)
+            count += 1
+            continue
+        found = exact_ends(scanner, ends + count, most - count)
+        count += found
+        scanner.position = ends[count - 1]
+    return count
+
+
+cdef size_t exact_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
+    """As `next_ends`, in the text that stands at scanner.position; a loop for each pattern."""
+    cdef const uint8_t *p = scanner.data + scanner.position
+    cdef const uint8_t *end = scanner.data + scanner.text_end
+    if scanner.kind == GPT2:
+        return ends_of(GPT2, scanner.data, p, end, ends, most)
+    if scanner.kind == O200K:
+        return ends_of(O200K, scanner.data, p, end, ends, most)
+    if scanner.kind == QWEN2:
+        return ends_of(QWEN2, scanner.data, p, end, ends, most)
+    if scanner.kind == LLAMA3:
+        return ends_of(LLAMA3, scanner.data, p, end, ends, most)
+    if scanner.kind == CL100K:
+        return ends_of(CL100K, scanner.data, p, end, ends, most)
+    return ends_of(scanner.kind, scanner.data, p, end, ends, most)
+
+
+cdef inline size_t ends_of(
+    int kind,
+    const uint8_t *data,
+    const uint8_t *p,
+    const uint8_t *end,
+    size_t *ends,
+    size_t most,
+) noexcept nogil:
+    cdef size_t count = 0
+    while count < most and p < end:
+        p = piece_end(kind, p, end)
+        ends[count] = distance(data, p)
+        count += 1
+    return count
+
+
+cdef size_t skip_other_bytes(Scanner *scanner) noexcept nogil:
+    """Go to the end of a run of bytes that are no UTF-8."""
+    cdef size_t end = other_bytes_end(scanner.data, scanner.position, scanner.size)
+    scanner.position = scanner.text_end = end
+    scanner.text_ended = False
+    return end
 
 
 cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogil:
@@ -157,9 +226,7 @@ cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogi
             extend_text(scanner, scanner.size)
         start[0] = scanner.position
         if scanner.position == scanner.text_end:
-            end[0] = other_bytes_end(data, scanner.position, scanner.size)
-            scanner.position = scanner.text_end = end[0]
-            scanner.text_ended = False
+            end[0] = skip_other_bytes(scanner)
             return True
         text_end = data + scanner.text_end
         if scanner.kind == WORDS:
@@ -171,15 +238,6 @@ cdef bint next_piece(Scanner *scanner, size_t *start, size_t *end) noexcept nogi
         scanner.position = end[0]
         return True
     return False
-
-
-cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
-    """Where the next pieces end; how many. They tile the bytes, except with WORDS."""
-    cdef size_t start
-    cdef size_t count = 0
-    while count < most and next_piece(scanner, &start, &ends[count]):
-        count += 1
-    return count
 
 
 cdef inline size_t distance(const uint8_t *first, const uint8_t *last) noexcept nogil:
@@ -197,13 +255,10 @@ cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil:
     cdef size_t place = scanner.text_end
     cdef size_t limit = place + min(most, scanner.size - place)
     cdef size_t width = 1
-    cdef uint64_t eight
     while place < limit and width:
-        if limit - place >= 8:
-            memcpy(&eight, data + place, 8)
-            if eight & <uint64_t> 0x8080808080808080 == 0:
-                place += 8
-                continue
+        if data[place] < 0x80:
+            place = distance(data, tokbpe_ascii_end(data + place, data + limit))
+            continue
         width = utf8_width(data + place, scanner.size - place)
         place += width
     scanner.text_end = place
@@ -269,7 +324,10 @@ cdef inline const uint8_t *piece_end(
 
 cdef inline const uint8_t *gpt2_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
     cdef uint8_t flags, following
-    cdef const uint8_t *after = contraction_end(p, end, False)
+    cdef const uint8_t *after
+    if p[0] == b" " and is_ascii_letter(p + 1, end):
+        return letters_end(p + 2, end)
+    after = contraction_end(p, end, False)
     if after != p:
         return after
     after = read_class(p, &flags)
@@ -279,6 +337,8 @@ cdef inline const uint8_t *gpt2_end(const uint8_t *p, const uint8_t *end) noexce
             flags = following
     if flags & SPACE:
         return spaces_end(GPT2, p, end)
+    if flags & LETTER:
+        return letters_end(after, end)
     return run_end(after, end, flags & (LETTER | NUMBER | OTHER))
 
 
@@ -287,18 +347,21 @@ cdef inline const uint8_t *cl100k_end(
 ) noexcept nogil:
     """For cl100k, llama3 and qwen2."""
     cdef uint8_t flags, following = 0
-    cdef const uint8_t *after = contraction_end(p, end, True)
+    cdef const uint8_t *after
+    if p[0] == b" " and is_ascii_letter(p + 1, end):
+        return letters_end(p + 2, end)
+    after = contraction_end(p, end, True)
     if after != p:
         return after
     after = read_class(p, &flags)
     if flags & LETTER:
-        return run_end(after, end, LETTER)
+        return letters_end(after, end)
     if flags & NUMBER:
         return after if kind == QWEN2 else numbers_end(after, end)
     if after < end:
         read_class(after, &following)
     if following & LETTER and not flags & NEWLINE:
-        return run_end(after, end, LETTER)
+        return letters_end(after, end)
     if flags & OTHER or p[0] == b" " and following & OTHER:
         return run_end(run_end(after, end, OTHER), end, NEWLINE)
     return spaces_end(kind, p, end)
@@ -306,7 +369,10 @@ cdef inline const uint8_t *cl100k_end(
 
 cdef inline const uint8_t *o200k_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
     cdef uint8_t flags, following = 0
-    cdef const uint8_t *after = read_class(p, &flags)
+    cdef const uint8_t *after
+    if p[0] == b" " and is_ascii_letter(p + 1, end):
+        return contraction_end(cased_end(p + 1, end), end, True)
+    after = read_class(p, &flags)
     if flags & (UPPER | LOWER):
         return contraction_end(cased_end(p, end), end, True)
     if flags & NUMBER:
@@ -331,9 +397,12 @@ cdef inline const uint8_t *cased_end(const uint8_t *p, const uint8_t *end) noexc
     is tried as that first, with the same end, but it is a word itself if no other way is left.
     """
     cdef uint8_t flags = 0
-    cdef const uint8_t *place = p
+    cdef const uint8_t *place = tokbpe_capitalized_end(p, end)
     cdef const uint8_t *after
     cdef const uint8_t *both_end = NULL
+    if place != p and (place == end or place[0] < 0x80):
+        return place
+    place = p
     while place < end:
         after = read_class(place, &flags)
         if not flags & UPPER:
@@ -485,6 +554,11 @@ cdef inline const uint8_t *numbers_end(const uint8_t *p, const uint8_t *end) noe
         p = after
         more += 1
     return p
+
+
+cdef inline const uint8_t *letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
+    p = tokbpe_letters_end(p, end)
+    return p if p == end or p[0] < 0x80 else run_end(p, end, LETTER)
 
 
 cdef inline const uint8_t *run_end(
