@@ -42,6 +42,7 @@ cdef class Encoding:
     cdef size_t document  # its number, when there are several
     cdef bint by_chunks
     cdef WordCache cache
+    cdef bint seeded  # whether it knows all pieces of the vocabulary that a key can hold
     cdef Items items
     cdef size_t at  # where the next item begins
     cdef size_t piece_count, next  # pieces that are found, and those that have become items
@@ -53,6 +54,8 @@ cdef class Encoding:
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1
     cdef int close(self) except -1
     cdef bint has_cache(self, size_t size) except -1
+    cdef int seed(self) noexcept nogil
+    cdef int keep_seeds(self, size_t count) noexcept nogil
     cdef size_t drop_cache(self) noexcept
     cdef bint may_take(self, size_t size) except -1
     cdef bint grow(self) except -1

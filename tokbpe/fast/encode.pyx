@@ -27,6 +27,7 @@ from tokbpe import arguments, reference
 from .memory cimport reserve
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
+from .pieces cimport PieceIndex, piece_size
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .split cimport NOT_COMPILED, WORDS, Scanner, next_ends, next_piece, open_scanner
 from .table cimport BYTE, WARM_TEXT, EncodingTable, whole_piece
@@ -63,6 +64,10 @@ cdef enum:
     LEAST_BITS = 12
     MOST_BITS = 19
     TEXT_FOR_EACH_SLOT = 16  # bytes
+
+# A cache for so much text knows the pieces of the vocabulary from the beginning.
+cdef enum:
+    SEEDED_TEXT = 500000
 
 # Shorter documents are encoded with the GIL: to give it up takes as long as a few words.
 cdef enum:
@@ -164,26 +169,70 @@ cdef class Encoding:
 
     cdef bint has_cache(self, size_t size) except -1:
         """Have a word cache for so much text, as far as the limit of the table allows."""
+        cdef bint seeds = size >= SEEDED_TEXT and self.table.takes_whole
+        cdef size_t most = self.table.pieces.count * 2 if seeds else 0
         cdef int bits = LEAST_BITS
-        while bits < MOST_BITS and <size_t> TEXT_FOR_EACH_SLOT << bits < size:
+        while bits < MOST_BITS and (
+            <size_t> TEXT_FOR_EACH_SLOT << bits < size or <size_t> 1 << bits < most
+        ):
             bits += 1
         if self.cache.used == 0 and self.cache.bits < bits:
             self.table.cache_size -= self.drop_cache()
         while self.cache.bits < bits and self.cache.slots:
             if not self.grow():
-                return True
+                break
         while self.cache.slots == NULL and bits >= LEAST_BITS:
             if self.may_take(words_size(bits)):
                 if not open_words(&self.cache, bits):
                     self.table.cache_size -= words_size(bits)
                     raise MemoryError(f"no memory for a cache of 2**{bits} words")
             bits -= 1
+        if seeds and not self.seeded and most <= <size_t> 1 << self.cache.bits:
+            with nogil:
+                self.seed()
+            self.seeded = True
         return self.cache.slots != NULL
+
+    cdef int seed(self) noexcept nogil:
+        """Know all pieces that are taken whole and that a key can hold: what the cache lacks need
+        not be looked up in the vocabulary then."""
+        cdef const PieceIndex *pieces = &self.table.pieces
+        cdef const uint8_t *piece
+        cdef size_t number, size
+        cdef size_t count = 0
+        for number in range(pieces.count):
+            piece = pieces.bytes + pieces.starts[number]
+            size = piece_size(pieces, number)
+            if 0 < size <= SHORT_WORD:
+                self.add_item(count, number, tokbpe_word_key(
+                    piece, size, pieces.starts[pieces.count] - pieces.starts[number], size))
+                count += 1
+            if count == CHUNK or number + 1 == pieces.count:
+                self.keep_seeds(count)
+                count = 0
+        return 0
+
+    cdef int keep_seeds(self, size_t count) noexcept nogil:
+        """Keep the pieces whose numbers stand in the place of the ends of items."""
+        cdef size_t i
+        cdef uint32_t id
+        cdef const uint8_t *piece
+        cdef WordSlot *slot
+        for i in range(count):
+            id = <uint32_t> self.items.ends[i]
+            piece = self.table.pieces.bytes + self.table.pieces.starts[id]
+            slot = word_slot(&self.cache, self.items.keys[i], self.items.places[i], piece)
+            if slot.key.high == 0:
+                if self.table.piece_ids != NULL:
+                    id = self.table.piece_ids[id]
+                keep_word(&self.cache, slot, self.items.keys[i], piece, &id, 1)
+        return 0
 
     cdef size_t drop_cache(self) noexcept:
         """Free the cache; how many bytes it had."""
         cdef size_t size = words_size(self.cache.bits) if self.cache.slots else 0
         close_words(&self.cache)
+        self.seeded = False
         return size
 
     cdef bint may_take(self, size_t size) except -1:
@@ -213,6 +262,8 @@ cdef class Encoding:
                 grown = self.grow()
         if not grown:
             wipe_words(&self.cache)
+            if self.seeded:
+                self.seed()
         return 0
 
     # Documents
@@ -495,7 +546,8 @@ cdef class Encoding:
                 slot = word_slot(&self.cache, key, self.items.places[i], data + start)
                 if slot.key.high == 0:
                     id_count = self.merged_item(
-                        key.high >> 56 & PART, data + start, size, position + start, ids)
+                        key.high >> 56 & PART or self.seeded and size <= SHORT_WORD,
+                        data + start, size, position + start, ids)
                     keep_word(&self.cache, slot, key, data + start, ids, id_count)
             start += size
             i += 1
