@@ -52,18 +52,16 @@ FILES = {
 
 PROCESS = """
 import json, sys, time
-path, saved, text, pattern = sys.argv[1:]
-
-def peak():  # of the resident memory, in kB; Linux tells it, and anew for each process
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+folder, path, saved, text, pattern = sys.argv[1:]
+sys.path.insert(0, folder)
+from timing import peak_megabytes
 
 {setup}
-before = peak()
+before = peak_megabytes()
 start = time.process_time()
 {load}
 seconds = time.process_time() - start
-print(json.dumps([seconds, (peak() - before) * 1024 / 1e6, ids]))
+print(json.dumps([seconds, peak_megabytes() - before, ids]))
 """
 
 
@@ -121,9 +119,9 @@ def loaded(kind: str, arguments: list[str]) -> tuple[float, float, list[int]]:
     """Seconds, megabytes and ids of one load in a new process."""
     library, load = LOADS[kind]
     script = PROCESS.format(setup=SETUPS[library], load=load)
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
-    )
+    folder = str(Path(__file__).parent)
+    command = [sys.executable, "-c", script, folder, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, megabytes, ids = json.loads(done.stdout)
     return seconds, megabytes, ids
 

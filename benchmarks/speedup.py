@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import drawing
 from timing import BYTES, machine, timed
 
 from tokbpe import demo, fast, reference
@@ -35,9 +36,6 @@ PATTERN = "cl100k"
 SIZES = (100_000, 1_000_000, 10_000_000)
 WORK = 10**9
 RUNS = 3
-# Told apart by color-blind people too.
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = "os^Dvp"
 SUBTITLE = "For each merge the reference counts all pairs anew, the fast engine only what changed."
 
 
@@ -149,18 +147,10 @@ def medians(runs: Sequence[dict[int, tuple[float, float]]]) -> Iterator[dict[str
 
 def draw(figures: dict[str, Any], stem: Path) -> None:
     """STEM.png and STEM.svg; ends the script with an error if matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        sys.exit('to draw the figures, install matplotlib: pip install "tokbpe[plot]"')
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    # The same figures give the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "tokbpe"
+    pyplot = drawing.pyplot()
     chart, axes = pyplot.subplots(figsize=(8, 5.4), dpi=150)
     chart.subplots_adjust(left=0.13, right=0.97, top=0.85, bottom=0.23)
-    for series, color, marker in zip(figures["series"], COLORS, MARKERS):
+    for series, color, marker in zip(figures["series"], drawing.COLORS, drawing.MARKERS):
         points = series["points"]
         axes.plot(
             [point["merges"] for point in points],
@@ -175,8 +165,7 @@ def draw(figures: dict[str, Any], stem: Path) -> None:
     chart.text(0.03, 0.95, title(figures), fontsize=14, fontweight="bold", va="center")
     chart.text(0.03, 0.9, SUBTITLE, fontsize=10, color="#444444", va="center")
     chart.text(0.03, 0.02, caption(figures), fontsize=8, color="#555555", linespacing=1.4)
-    chart.savefig(stem.with_suffix(".png"))
-    chart.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    drawing.save(chart, stem)
     pyplot.close(chart)
 
 
@@ -213,14 +202,12 @@ def title(figures: dict[str, Any]) -> str:
 
 
 def caption(figures: dict[str, Any]) -> str:
-    machine = figures["machine"]
     sizes = ", ".join(size_text(series["bytes"]) for series in figures["series"])
     return (
         f"From text in memory to merges ({figures['pattern']} pieces); equal merges and counts "
         f"asserted; medians of {figures['runs']} interleaved runs, one thread.\n"
         f"Corpora: the first {sizes} of {figures['corpus']}.\n"
-        f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['system']}, "
-        f"Python {machine['python']}, {machine['date']}."
+        f"Machine: {drawing.machine_text(figures['machine'])}."
     )
 
 

@@ -6,12 +6,13 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Result = TypeVar("Result")
 
 BYTES = [bytes([byte]) for byte in range(256)]
 PROCESSORS = Path("/proc/cpuinfo")  # Linux's
+STATUS = Path("/proc/self/status")
 
 
 def machine() -> dict[str, object]:
@@ -38,6 +39,26 @@ def timed(call: Callable[[], Result]) -> tuple[float, Result]:
     start = time.process_time()
     result = call()
     return time.process_time() - start, result
+
+
+class Seconds(NamedTuple):
+    cpu: float  # of the process, all threads together
+    wall: float
+
+
+def clocked(call: Callable[[], Result]) -> tuple[Seconds, Result]:
+    """The seconds that a call takes by both clocks, and its result."""
+    wall = time.perf_counter()
+    cpu, result = timed(call)
+    return Seconds(cpu, time.perf_counter() - wall), result
+
+
+def peak_megabytes() -> float | None:
+    """The most memory that the process has held; Linux tells it, and anew for each process."""
+    if not STATUS.is_file():
+        return None
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def interleaved(*calls: Callable[[], object], runs: int = 5) -> list[float]:

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from texts import mixed
 from timing import BYTES, interleaved, machine, timed
 
 from tokbpe import Tokenizer, fast, reference
@@ -88,15 +89,6 @@ def growth(data: bytes) -> dict[str, float]:
     sizes = (20_000, 40_000, 80_000, 320_000)
     times = interleaved(*(lambda n=n: fast.train([data[:n]], None, BYTES, 500) for n in sizes))
     return {**{str(n): t for n, t in zip(sizes, times)}, "ratio_80k_20k": times[2] / times[0]}
-
-
-def mixed(folder: Path, size: int) -> list[str]:
-    """Half English, a quarter in five other languages, a quarter code."""
-    shares = {"en": 2, **dict.fromkeys(["de", "ru", "ja", "zh", "hi"], 20), "c": 8, "py": 8}
-    return [
-        (folder / f"{name}.txt").read_bytes()[: size // share].decode("utf-8", "ignore")
-        for name, share in shares.items()
-    ]
 
 
 def hugging_face(texts: list[str], vocabulary_size: int) -> dict[str, object]:
