@@ -306,8 +306,7 @@ cdef class Batch:
         for i in range(group.first, group.last):
             size += self.parts[i].last - self.parts[i].first
         if not self.only_counting:
-            # Mostly a token has three bytes or more.
-            reserve(<void **> &encoding.ids, &encoding.capacity, size // 3, sizeof(uint32_t))
+            encoding.expect(size)
         for i in range(group.first, group.last):
             part = &self.parts[i]
             document = &self.documents[part.document]
@@ -448,7 +447,7 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
         return batch.flat(False)
     encoding = begin(table, as_special_table(special), document.size)
     try:
-        reserve(<void **> &encoding.ids, &encoding.capacity, document.size // 3, sizeof(uint32_t))
+        encoding.expect(document.size)
         encode_document(encoding, &document)
         array = as_array(&encoding.ids, encoding.size)
         if encoding.ids == NULL:

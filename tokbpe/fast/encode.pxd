@@ -61,6 +61,7 @@ cdef class Encoding:
     cdef bint grow(self) except -1
     cdef int make_room(self) except -1 nogil
     cdef int add_document(self, const Document *document) except -1 nogil
+    cdef int expect(self, size_t size) except -1 nogil
     cdef int put_id(self, uint32_t id) except -1 nogil
     cdef int add_part(self, const Document *document, size_t first, size_t last) except -1 nogil
     cdef int pause(self) except -1 nogil

@@ -16,7 +16,8 @@ A long piece is taken apart first, where no merge can cross, and its parts are i
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
 from libc.stdlib cimport free
@@ -44,6 +45,7 @@ from .words cimport (
     ids_of_word,
     keep_word,
     open_words,
+    tokbpe_huge_pages,
     tokbpe_key,
     tokbpe_long_key,
     tokbpe_prefetch,
@@ -73,6 +75,9 @@ cdef enum:
 cdef enum:
     SHORT_DOCUMENT = 2048
 
+cdef enum:
+    BYTES_FOR_EACH_ID = 3
+
 # More memory for ids is not kept for the next encoding.
 cdef enum:
     KEPT_IDS = 16384
@@ -83,11 +88,15 @@ cdef enum:
 
 cdef list NUMBERS = []
 
+cdef enum:
+    NUMBERS_AHEAD = 16
+
 CHUNK_SIZE = CHUNK
 WARM_TEXT_SIZE = WARM_TEXT
 
 
 cdef extern from *:
+    PyObject **PySequence_Fast_ITEMS(object sequence)
     bint PyUnicode_IS_COMPACT_ASCII(object text)
     void *PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
@@ -287,6 +296,20 @@ cdef class Encoding:
                 if self.enough():
                     break
             done = place + length
+        return 0
+
+    cdef int expect(self, size_t size) except -1 nogil:
+        """Have room for the ids of so many bytes, if each stands for three or more, as it mostly
+        does."""
+        cdef size_t before = self.capacity
+        reserve(
+            <void **> &self.ids,
+            &self.capacity,
+            self.size + size // BYTES_FOR_EACH_ID + <size_t> CHUNK,
+            sizeof(uint32_t),
+        )
+        if self.capacity != before:
+            tokbpe_huge_pages(self.ids, self.capacity * sizeof(uint32_t))
         return 0
 
     cdef int put_id(self, uint32_t id) except -1 nogil:
@@ -570,30 +593,50 @@ cdef class Encoding:
 
 cdef list as_list(const uint32_t *ids, size_t count):
     """Ids as Python's numbers."""
-    cdef size_t i, kept
+    cdef size_t first, last
     cdef list numbers = PyList_New(count)
-    if count > CHUNK:
-        keep_numbers(ids, count)
-    kept = len(NUMBERS)
-    for i in range(count):
-        if i % SLICE == SLICE - 1:
-            PyErr_CheckSignals()
-        if ids[i] < kept:
-            number = <object> PyList_GET_ITEM(NUMBERS, ids[i])
+    cdef bint kept = count > CHUNK and keep_numbers(ids, count)
+    for first in range(0, count, SLICE):
+        last = min(count, first + SLICE)
+        if kept:
+            put_kept(numbers, ids, first, last)
         else:
-            number = ids[i]
-        Py_INCREF(number)
-        PyList_SET_ITEM(numbers, i, number)
+            put_numbers(numbers, ids, first, last)
+        if last < count:
+            PyErr_CheckSignals()
     return numbers
 
 
-cdef int keep_numbers(const uint32_t *ids, size_t count) except -1:
-    """Have ready what many results will hold: making a number takes long."""
+cdef bint keep_numbers(const uint32_t *ids, size_t count) except -1:
+    """Have ready what many results will hold: making a number takes long. False if not all are."""
     cdef size_t i
     cdef uint32_t highest = 0
     for i in range(count):
         highest = max(highest, ids[i])
     NUMBERS.extend(range(len(NUMBERS), min(highest, <uint32_t> HIGHEST_KEPT) + 1))
+    return highest < len(NUMBERS)
+
+
+cdef int put_kept(list numbers, const uint32_t *ids, size_t first, size_t last) except -1:
+    """Numbers that are ready. Rare ones are not in the processor's cache: they are asked for
+    before they are needed."""
+    cdef PyObject **kept = PySequence_Fast_ITEMS(NUMBERS)
+    cdef PyObject **out = PySequence_Fast_ITEMS(numbers)
+    cdef size_t i
+    for i in range(first, last):
+        if i + NUMBERS_AHEAD < last:
+            tokbpe_prefetch(kept[ids[i + NUMBERS_AHEAD]])
+        Py_INCREF(<object> kept[ids[i]])
+        out[i] = kept[ids[i]]
+    return 0
+
+
+cdef int put_numbers(list numbers, const uint32_t *ids, size_t first, size_t last) except -1:
+    cdef size_t i
+    for i in range(first, last):
+        number = NUMBERS[ids[i]] if ids[i] < len(NUMBERS) else ids[i]
+        Py_INCREF(number)
+        PyList_SET_ITEM(numbers, i, number)
     return 0
 
 

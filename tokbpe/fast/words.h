@@ -81,23 +81,29 @@ static inline void tokbpe_prefetch(const void *address)
     TOKBPE_PREFETCH(address);
 }
 
-/* Zeroed memory that begins at a cache line, on huge pages where there are any: a search that
- * jumps about needs one look into the page table less. `whole` is what is to be freed. */
+/* Ask for huge pages, where there are any, before memory is touched for the first time. */
+static inline void tokbpe_huge_pages(void *memory, size_t size)
+{
+#if defined(__linux__)
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+    uintptr_t last = ((uintptr_t)memory + size) / page * page;
+    if (last > first)
+        (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
+/* Zeroed memory that begins at a cache line; `whole` is what is to be freed. */
 static inline void *tokbpe_zeroed_lines(size_t size, void **whole)
 {
     const size_t line = 64;
     *whole = calloc(1, size + line);
     if (*whole == NULL)
         return NULL;
-#if defined(__linux__)
-    if (size >= (size_t)4 << 20) {
-        const uintptr_t page = (uintptr_t)2 << 20;
-        uintptr_t first = ((uintptr_t)*whole + page - 1) / page * page;
-        uintptr_t last = ((uintptr_t)*whole + size) / page * page;
-        if (last > first)
-            (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-    }
-#endif
+    tokbpe_huge_pages(*whole, size);
     return (void *)(((uintptr_t)*whole + line - 1) / line * line);
 }
 

@@ -21,6 +21,7 @@ cdef extern from "words.h" nogil:
     tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag) noexcept
     uint64_t tokbpe_key_hash(tokbpe_key key) noexcept
     void tokbpe_prefetch(const void *address) noexcept
+    void tokbpe_huge_pages(void *memory, size_t size) noexcept
     void *tokbpe_zeroed_lines(size_t size, void **whole) noexcept
 
 
