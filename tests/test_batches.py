@@ -29,10 +29,10 @@ def text(size, seed=0):
 SPECIAL = fast.special_table({b"<e>": 1000})
 # One large text, many small ones, some of each, nothing.
 BATCHES = {
-    "one": [text(3 * THREAD_TEXT_SIZE)],
+    "one": [text(2 * THREAD_TEXT_SIZE)],
     "many": [text(size, size) for size in range(1500)],
-    "both": [text(5), text(4 * THREAD_TEXT_SIZE), "", text(700_000, 2), text(9)],
-    "bytes": [b"\xff" + text(800_000).encode() + b"\xc3", memoryview(b"the thing"), bytearray(b"")],
+    "both": [text(5), text(2 * THREAD_TEXT_SIZE), "", text(300_000, 2), text(9)],
+    "bytes": [b"\xff" + text(400_000).encode() + b"\xc3", memoryview(b"the thing"), bytearray(b"")],
     "empty": ["", ""],
     "none": [],
 }
@@ -44,11 +44,12 @@ BATCHES = {
 @pytest.mark.parametrize("pattern", ["cl100k", "gpt2", "deepseek_v3", None, r"\w+|\W+"])
 def test_batches_are_what_each_text_is(name, special, pattern):
     texts = BATCHES[name]
-    if pattern not in ("cl100k", "gpt2"):
-        texts = [part[: THREAD_TEXT_SIZE // 4] for part in texts[:200]]
-    rows = [fast.encode(part, table(pattern), special) for part in texts]
+    if pattern != "cl100k":  # the cuts are not tested again
+        texts = [part[:20_000] for part in texts[:200]]
+    alone = table(pattern)
+    rows = [fast.encode(part, alone, special) for part in texts]
     framed = [[7, 8, *row, 9] for row in rows]
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         found = table(pattern)
         arguments = {"before": [7, 8], "behind": [9], "threads": threads}
         assert fast.encode_batch(texts, found, special, threads=threads) == rows
@@ -59,7 +60,7 @@ def test_batches_are_what_each_text_is(name, special, pattern):
             )
             assert ids.dtype == dtype and offsets.dtype == np.uint64
             assert offsets.tolist() == np.cumsum([0, *map(len, framed)]).tolist()
-            assert ids.tolist() == sum(framed, [])
+            assert ids.tolist() == [id for row in framed for id in row]
         counts = fast.count_batch(texts, found, special, threads=threads)
         assert counts.dtype == np.uint64
         assert counts.tolist() == [len(row) for row in rows]
@@ -112,11 +113,11 @@ def test_the_first_error_counts(threads):
     """Whichever thread meets it."""
     pieces = tuple(bytes([byte]) for byte in range(256) if byte not in b"Z#")
     found = table(pieces=pieces)
-    texts = ["the thing " * 60_000] * 9
+    texts = ["the thing " * 20_000] * 9
     texts[3] = texts[3] + "Z"
     texts[7] = "#"
     for function in (fast.encode_batch, fast.encode_batch_arrays, fast.count_batch):
-        with pytest.raises(ValueError, match="text 3: byte 0x5a at byte position 600000 "):
+        with pytest.raises(ValueError, match="text 3: byte 0x5a at byte position 200000 "):
             function(texts, found, threads=threads)
         with pytest.raises(UnicodeEncodeError, match=r"\(text 1\)"):
             function(["a", "\ud800"], found, threads=threads)
@@ -124,8 +125,8 @@ def test_the_first_error_counts(threads):
             function(["a", 5], found, threads=threads)
         with pytest.raises(ValueError, match="threads must be"):
             function(["a"], found, threads=0)
-    with pytest.raises(ValueError, match="^byte 0x5a at byte position 600000 "):
-        fast.encode_array(texts[3], found, threads=threads)
+    with pytest.raises(ValueError, match="^byte 0x5a at byte position 200000 "):
+        fast.encode_array(texts[3] * 3, found, threads=threads)
     assert [thread for thread in threading.enumerate() if thread.name == "tokbpe"] == []
 
 
@@ -140,13 +141,13 @@ def test_arrays_keep_their_ids():
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("limit", [0, 500_000, 3_000_000, 1 << 26])
+@pytest.mark.parametrize("limit", [0, 500_000, 3_000_000, 1 << 25])
 def test_the_limit_of_the_caches(limit):
     found = table()
     found.cache_limit = limit
     random = Random(1)
     for seed in range(4):
-        noise = " ".join("".join(random.choices("abcdefghij", k=9)) for _ in range(60_000))
+        noise = " ".join("".join(random.choices("abcdefghij", k=9)) for _ in range(20_000))
         ids = fast.encode(noise, found)
         assert found.cache_size <= limit
         assert fast.encode_batch([noise] * 3, found, threads=3) == [ids] * 3

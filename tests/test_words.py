@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tokbpe import fast
+from tokbpe import fast, reference
 from tokbpe.fast.encode import CHUNK_SIZE, WARM_TEXT_SIZE
 
 pytestmark = pytest.mark.core
@@ -47,9 +47,9 @@ def words(count, least, most, letters=b"abcdefgh", seed=0):
     ]
 
 
-@pytest.mark.parametrize("size", range(1, 20))
+@pytest.mark.parametrize("size", [*range(1, 20), *range(60, 70)])
 def test_words_of_each_size(size):
-    """Up to 15 bytes are remembered, up to three ids beside them."""
+    """Up to 15 bytes a word is its own key, up to 64 it is remembered, up to three ids beside it."""
     found = words(40, size, size, b"ab", size) + words(40, size, size, b"abc", size)
     warm = table(warm=True)
     for _ in range(2):
@@ -68,11 +68,40 @@ def test_chunks(count):
 
 
 def test_a_word_at_the_very_end():
-    """Its key is not read beyond the text."""
+    """Its key is not read beyond the text, wherever that ends."""
     warm = table(warm=True)
-    for size in range(40):
-        text = b"ab" * size
-        assert fast.encode(text, warm) == merged([text])
+    found = words(30, 1, 9)
+    for size in range(140):
+        for text in (b"ab" * size, b"".join(found)[:size], "né 日本 ".encode()[: size % 10] * 9):
+            assert fast.encode(text, warm) == fast.encode(text, table())
+
+
+def test_pieces_without_spaces():
+    """They are taken apart, and a part is not looked up as if it were a piece."""
+    parts = ["日本", "語", "ab", "é", "नम", "स्ते", "中"]
+    whole = tuple("".join(pair).encode() for pair in product(parts, repeat=2))
+    vocabulary = tuple(
+        dict.fromkeys([*PIECES, *[part.encode() for part in parts[:4]], *whole[:40]])
+    )
+    random = Random(3)
+    texts = ["".join(random.choices(parts, k=random.randint(1, 40))) for _ in range(300)]
+    for lookup in (False, True):
+        options = ("cl100k", None, "byte", None, "rank_by_piece", lookup)
+        warm = fast.encoding_table(vocabulary, np.empty((0, 2), np.uint32), *options)
+        warm.warm_up()
+        slow = reference.encoding_table(vocabulary, [], *options)
+        for text in [*texts, "。".join(texts), "".join(texts[:9]) + "\n"]:
+            assert fast.encode(text, warm) == reference.encode(text, slow)
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_a_cache_that_begins_with_the_vocabulary(seeded):
+    """Pieces of it that are wiped, and words that it lacks, give what they gave before."""
+    size = 600_000 if seeded else 100_000
+    found = words(size // 8, 3, 9, b"ab")
+    warm = table(warm=True)
+    for part in (found, found[:100], words(430_000, 6, 6), found):
+        assert fast.encode(b"".join(part), warm) == merged(part)
 
 
 def test_a_cache_that_grows():
