@@ -109,4 +109,25 @@ static inline const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint
     return small_end == capitals_end ? p : small_end;
 }
 
+/* Where 's 't 'm 'd 'll 've 're end; p if there is none. Any case of s includes U+017F. */
+static inline const uint8_t *tokbpe_contraction_end(
+    const uint8_t *p, const uint8_t *end, int any_case)
+{
+    uint8_t fold = any_case ? 0x20 : 0; /* the bit between A and a */
+    uint8_t first, second;
+    if (p == end || p[0] != '\'' || p + 1 == end)
+        return p;
+    first = p[1] | fold;
+    if (first == 's' || first == 't' || first == 'm' || first == 'd')
+        return p + 2;
+    if (p + 2 == end)
+        return p;
+    second = p[2] | fold;
+    if ((first == 'l' && second == 'l') || ((first == 'v' || first == 'r') && second == 'e'))
+        return p + 3;
+    if (any_case && p[1] == 0xC5 && p[2] == 0xBF)
+        return p + 3;
+    return p;
+}
+
 #endif

@@ -9,17 +9,38 @@ Measured and left for later: ASCII letters eight at a time by 64-bit arithmetic,
 is meant to wrap around. Scanning English 295 -> 420 MB/s, counting its pieces 117 -> 140.
 """
 
+import os
+
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
-cdef extern from "scan.h":
+from tokbpe import arguments, patterns, reference, unicode
+
+cdef extern from "scan_variants.h":
+    ctypedef size_t (*tokbpe_scan)(
+        int pattern,
+        const uint8_t *classes,
+        const uint8_t *data,
+        size_t place,
+        size_t end,
+        size_t *ends,
+        size_t most,
+    ) noexcept nogil
+    enum:
+        TOKBPE_NONE
+        TOKBPE_GPT2
+        TOKBPE_CL100K
+        TOKBPE_QWEN2
+        TOKBPE_O200K
+    tokbpe_scan tokbpe_scan_by(int variant) noexcept nogil
     const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *end) noexcept nogil
     const uint8_t *tokbpe_letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil
     const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint8_t *end) noexcept nogil
-
-from tokbpe import arguments, patterns, reference, unicode
+    const uint8_t *tokbpe_contraction_end(
+        const uint8_t *p, const uint8_t *end, bint any_case
+    ) noexcept nogil
 
 # The classes of characters. Each is one of SPACE, LETTER, NUMBER and OTHER; marks are OTHER.
 cdef enum:
@@ -107,6 +128,41 @@ cdef dict KINDS = {
 }
 
 
+# How blocks are scanned, in the order of `scan_variants.h`; "scalar": they are not.
+cdef tuple VARIANT_NAMES = ("avx512", "avx2", "scalar")
+VARIANTS = tuple(
+    name
+    for number, name in enumerate(VARIANT_NAMES)
+    if name == "scalar" or tokbpe_scan_by(number) != NULL
+)
+VARIANT = VARIANTS[0]
+
+cdef tokbpe_scan SCAN = NULL
+
+
+def use_variant(name):
+    """Scan by this one of VARIANTS from now on, in all threads. For tests."""
+    global SCAN, VARIANT
+    VARIANT = arguments.choice(name, "the scanner TOKBPE_SIMD", VARIANTS)
+    SCAN = tokbpe_scan_by(VARIANT_NAMES.index(name))
+
+
+use_variant(os.environ.get("TOKBPE_SIMD") or VARIANT)
+
+
+cdef int block_pattern(int kind) noexcept nogil:
+    """The pattern of `scan_blocks.h` that a kind has."""
+    if kind == GPT2:
+        return TOKBPE_GPT2
+    if kind == CL100K or kind == LLAMA3:  # they differ at the end of a text only
+        return TOKBPE_CL100K
+    if kind == QWEN2:
+        return TOKBPE_QWEN2
+    if kind == O200K:
+        return TOKBPE_O200K
+    return TOKBPE_NONE
+
+
 cdef int scanner_kind(pattern) except -2:
     """What cuts text by this pattern, which is checked as `patterns.get` does."""
     if pattern is None:
@@ -163,6 +219,7 @@ cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogi
     """
     cdef size_t found
     cdef size_t count = 0
+    cdef int pattern = TOKBPE_NONE if SCAN == NULL else block_pattern(scanner.kind)
     while count < most and scanner.position < scanner.size:
         if not scanner.text_ended:
             extend_text(scanner, scanner.size)
@@ -170,7 +227,21 @@ cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogi
             ends[count] = skip_other_bytes(scanner)
             count += 1
             continue
-        found = exact_ends(scanner, ends + count, most - count)
+        found = 0
+        if pattern != TOKBPE_NONE:
+            found = SCAN(
+                pattern,
+                CLASSES,
+                scanner.data,
+                scanner.position,
+                scanner.text_end,
+                ends + count,
+                most - count,
+            )
+        if found == 0:
+            found = exact_ends(
+                scanner, ends + count, most - count if pattern == TOKBPE_NONE else 1
+            )
         count += found
         scanner.position = ends[count - 1]
     return count
@@ -327,7 +398,7 @@ cdef inline const uint8_t *gpt2_end(const uint8_t *p, const uint8_t *end) noexce
     cdef const uint8_t *after
     if p[0] == b" " and is_ascii_letter(p + 1, end):
         return letters_end(p + 2, end)
-    after = contraction_end(p, end, False)
+    after = tokbpe_contraction_end(p, end, False)
     if after != p:
         return after
     after = read_class(p, &flags)
@@ -350,7 +421,7 @@ cdef inline const uint8_t *cl100k_end(
     cdef const uint8_t *after
     if p[0] == b" " and is_ascii_letter(p + 1, end):
         return letters_end(p + 2, end)
-    after = contraction_end(p, end, True)
+    after = tokbpe_contraction_end(p, end, True)
     if after != p:
         return after
     after = read_class(p, &flags)
@@ -371,16 +442,16 @@ cdef inline const uint8_t *o200k_end(const uint8_t *p, const uint8_t *end) noexc
     cdef uint8_t flags, following = 0
     cdef const uint8_t *after
     if p[0] == b" " and is_ascii_letter(p + 1, end):
-        return contraction_end(cased_end(p + 1, end), end, True)
+        return tokbpe_contraction_end(cased_end(p + 1, end), end, True)
     after = read_class(p, &flags)
     if flags & (UPPER | LOWER):
-        return contraction_end(cased_end(p, end), end, True)
+        return tokbpe_contraction_end(cased_end(p, end), end, True)
     if flags & NUMBER:
         return numbers_end(after, end)
     if after < end:
         read_class(after, &following)
     if following & (UPPER | LOWER) and not flags & NEWLINE:
-        return contraction_end(cased_end(after, end), end, True)
+        return tokbpe_contraction_end(cased_end(after, end), end, True)
     if flags & OTHER or p[0] == b" " and following & OTHER:
         after = run_end(after, end, OTHER)
         while after < end and (after[0] == b"/" or after[0] == b"\n" or after[0] == b"\r"):
@@ -519,27 +590,6 @@ cdef inline const uint8_t *spaces_end(
     if kind != GPT2 and line_end != NULL:
         return line_end
     return place if last == p else last
-
-
-cdef inline const uint8_t *contraction_end(
-    const uint8_t *p, const uint8_t *end, bint any_case
-) noexcept nogil:
-    """'s 't 'm 'd 'll 've 're; p if there is none. Any case of s includes U+017F."""
-    cdef uint8_t fold = 0x20 if any_case else 0  # the bit between A and a
-    cdef uint8_t first, second
-    if p == end or p[0] != b"'" or p + 1 == end:
-        return p
-    first = p[1] | fold
-    if first == b"s" or first == b"t" or first == b"m" or first == b"d":
-        return p + 2
-    if p + 2 == end:
-        return p
-    second = p[2] | fold
-    if first == b"l" and second == b"l" or (first == b"v" or first == b"r") and second == b"e":
-        return p + 3
-    if any_case and p[1] == 0xC5 and p[2] == 0xBF:
-        return p + 3
-    return p
 
 
 cdef inline const uint8_t *numbers_end(const uint8_t *p, const uint8_t *end) noexcept nogil:

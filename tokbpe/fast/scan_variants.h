@@ -1,0 +1,40 @@
+/* The forms of scanning by blocks, of which this machine has some. */
+#ifndef TOKBPE_SCAN_VARIANTS_H
+#define TOKBPE_SCAN_VARIANTS_H
+
+#include "scan_blocks.h"
+
+/* As they are named in `split.pyx`, in this order. */
+enum { TOKBPE_BY_AVX512, TOKBPE_BY_AVX2 };
+
+/* See `tokbpe_scan_blocks`. */
+typedef size_t (*tokbpe_scan)(
+    int pattern, const uint8_t *classes, const uint8_t *data, size_t place, size_t end,
+    size_t *ends, size_t most);
+
+#if defined(__GNUC__) && defined(__x86_64__)
+
+#include "scan_avx2.h"
+#include "scan_avx512.h"
+
+/* NULL if the machine lacks what the variant needs. */
+static inline tokbpe_scan tokbpe_scan_by(int variant)
+{
+    if (variant == TOKBPE_BY_AVX512 && tokbpe_has_avx512())
+        return tokbpe_scan_avx512;
+    if (variant == TOKBPE_BY_AVX2 && tokbpe_has_avx2())
+        return tokbpe_scan_avx2;
+    return NULL;
+}
+
+#else
+
+static inline tokbpe_scan tokbpe_scan_by(int variant)
+{
+    (void)variant;
+    return NULL;
+}
+
+#endif
+
+#endif
