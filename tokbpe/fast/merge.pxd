@@ -34,6 +34,18 @@ cdef class Merging:
         self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
     ) except 0 nogil
     cdef size_t part_end(self, const uint8_t *piece, size_t start, size_t size) noexcept nogil
+    cdef size_t read_bytes(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil
+    cdef size_t merge_bytes(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil
+    cdef size_t merge_windows(
+        self, const uint8_t *piece, size_t size, uint32_t *numbers
+    ) except 0 nogil
+    cdef size_t merge_one_window(
+        self, const uint8_t *bytes, size_t size, uint32_t *numbers
+    ) except 0 nogil
     cdef int read_hashes(self, const uint8_t *piece, size_t size) except -1 nogil
     cdef uint32_t rank_at(self, uint32_t place, uint32_t right, size_t size) noexcept nogil
     cdef size_t merge_long(self, uint32_t *ids, size_t size) except 0 nogil

@@ -6,18 +6,21 @@ O(n log n) in its length.
 """
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 from tokbpe import arguments
 
 from .characters cimport code_point
 from .memory cimport look_for_signals, reserve
+from .merges cimport MergeTable, find_merge, stay_apart
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
 from .pairs cimport find_pair, make_pair
 from .split cimport utf8_width
-from .table cimport BYTE, WORD, EncodingTable, joined_piece, merged_id, rank_of, whole_piece
+from .table cimport BYTE, WORD, EncodingTable, joined_piece, whole_piece
+from .windows cimport FEW_BYTES, WINDOW, merge_few, merge_window
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte) noexcept
@@ -25,6 +28,11 @@ cdef extern from "hash.h" nogil:
 # Pieces of more symbols than this are merged with a heap.
 cdef enum:
     SHORT_PIECE = 24
+
+# Of a window, the part at its end that the next one begins in; bytes between two looks for signals.
+cdef enum:
+    MARGIN = 8
+    SLICE = 1000000
 
 SHORT_PIECE_SYMBOLS = SHORT_PIECE
 
@@ -59,20 +67,112 @@ cdef class Merging:
         """The ids of a part of a piece, which is merged in any case (point 9)."""
         cdef size_t count
         if self.table.unit == BYTE:
-            count = read_bytes(self.table, piece, size, ids)
-            if count < size:
-                with gil:
-                    raise arguments.absent_byte(piece[count], position + count, self.table.symbols)
+            if self.packed:
+                return self.merge_bytes(piece, size, position, ids)
+            count = self.read_bytes(piece, size, position, ids)
         else:
             count = read_characters(self.table, piece, size, ids)
         if self.by_bytes:
             self.read_hashes(piece, size)
             return self.merge_long(ids, count)
-        if self.table.ranks.used == 0:
-            return count
         if count <= SHORT_PIECE:
             return merge_short(self.table, self.packed, ids, <uint32_t> count)
         return self.merge_long(ids, count)
+
+    cdef size_t read_bytes(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil:
+        """The ids of the bytes of a piece that stands at `position`; how many."""
+        cdef size_t count
+        for count in range(size):
+            ids[count] = self.table.byte_ids[piece[count]]
+            if ids[count] == NONE:
+                with gil:
+                    raise arguments.absent_byte(piece[count], position + count, self.table.symbols)
+        return size
+
+    # By the merge table
+
+    cdef size_t merge_bytes(
+        self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
+    ) except 0 nogil:
+        """As `merged_part`, when the merges have numbers."""
+        cdef const MergeTable *merges = &self.table.merges
+        cdef uint32_t[FEW_BYTES] few
+        cdef size_t i
+        cdef size_t count = 1
+        for i in range(size):
+            if merges.symbols[piece[i]] == NONE:
+                return self.read_bytes(piece, size, position, ids)  # which tells the error
+        if size == 1:
+            ids[0] = merges.symbols[piece[0]]
+        elif size <= FEW_BYTES:
+            count = merge_few(merges, piece, size, few)
+            memcpy(ids, few, count * sizeof(uint32_t))
+        elif size <= WINDOW:
+            count = merge_window(merges, piece, size, ids)
+        else:
+            count = self.merge_windows(piece, size, ids)
+        if merges.ids != NULL:
+            for i in range(count):
+                ids[i] = merges.ids[ids[i]]
+        return count
+
+    cdef size_t merge_windows(
+        self, const uint8_t *piece, size_t size, uint32_t *numbers
+    ) except 0 nogil:
+        """Merge a long piece window by window.
+
+        The next window begins where a token ends, some way in front of the end of the last one.
+        Where the tokens on both sides stay apart, merging both at once would have given the same.
+        Else windows grow until they are past that place.
+        """
+        cdef const MergeTable *merges = &self.table.merges
+        cdef size_t window = WINDOW
+        cdef size_t start = 0
+        cdef size_t past = 0
+        cdef size_t count = 0
+        cdef size_t steps = 0
+        cdef size_t length, made, back
+        while True:
+            length = min(window, size - start)
+            made = self.merge_one_window(piece + start, length, numbers + count)
+            steps += length
+            if steps > SLICE:
+                steps = 0
+                with gil:
+                    PyErr_CheckSignals()
+            if count and not stay_apart(merges, numbers[count - 1], numbers[count]):
+                past = max(past, start)
+                start -= drop_tokens(merges, numbers, &count, window // MARGIN)
+                window *= 2
+                continue
+            if length == size - start:
+                return count + made
+            made += count
+            back = drop_tokens(merges, numbers, &made, window // MARGIN)
+            if made == count:
+                window *= 2
+                continue
+            count = made
+            start += length - back
+            if start > past:
+                window = WINDOW
+
+    cdef size_t merge_one_window(
+        self, const uint8_t *bytes, size_t size, uint32_t *numbers
+    ) except 0 nogil:
+        cdef size_t i
+        if size == 1:
+            numbers[0] = self.table.merges.symbols[bytes[0]]
+            return 1
+        if size <= WINDOW:
+            return merge_window(&self.table.merges, bytes, size, numbers)
+        for i in range(size):
+            numbers[i] = self.table.merges.symbols[bytes[i]]
+        return self.merge_long(numbers, size)
+
+    # By a heap
 
     cdef int read_hashes(self, const uint8_t *piece, size_t size) except -1 nogil:
         """The hashes of all beginnings of a piece."""
@@ -129,7 +229,7 @@ cdef class Merging:
                 or self.rank_at(place, right, size) != rank
             ):
                 continue
-            tokens[place].id = merged_id(self.table, rank)
+            tokens[place].id = merged_id(self.table, self.packed, rank)
             tokens[place].next = tokens[right].next
             tokens[right].id = NONE
             if tokens[right].next != NONE:
@@ -185,18 +285,29 @@ cdef class Merging:
         self.heap[parent] = item
 
 
-cdef size_t read_bytes(
-    EncodingTable table,
-    const uint8_t *piece,  # IN
-    size_t size,
-    uint32_t *ids,  # OUT
+cdef inline uint32_t merged_id(
+    EncodingTable table, bint packed, uint32_t rank
 ) noexcept nogil:
-    """The ids of the bytes of a piece, up to the first that has none; how many there are."""
-    cdef size_t i
-    for i in range(size):
-        ids[i] = table.byte_ids[piece[i]]
-        if ids[i] == NONE:
-            return i
+    """What a merge makes. In the merge table ranks and ids are numbers."""
+    return rank if packed or table.merge_ids == NULL else table.merge_ids[rank]
+
+
+cdef inline uint32_t rank_of(
+    EncodingTable table, bint packed, uint32_t left, uint32_t right
+) noexcept nogil:
+    if packed:
+        return find_merge(&table.merges, left, right)
+    return find_pair(&table.ranks, make_pair(left, right))
+
+
+cdef size_t drop_tokens(
+    const MergeTable *merges, const uint32_t *numbers, size_t *count, size_t least
+) noexcept nogil:
+    """Take tokens from the end until they have so many bytes; how many they have."""
+    cdef size_t size = 0
+    while count[0] and size < least:
+        count[0] -= 1
+        size += merges.sizes[numbers[count[0]]]
     return size
 
 
@@ -246,7 +357,7 @@ cdef uint32_t merge_short(
                 best = i
         if ranks[best] == NONE:
             break
-        ids[best] = merged_id(table, ranks[best])
+        ids[best] = merged_id(table, packed, ranks[best])
         size -= 1
         memmove(ids + best + 1, ids + best + 2, (size - best - 1) * sizeof(uint32_t))
         if best + 1 < size:

@@ -28,12 +28,14 @@ cdef struct PieceIndex:
     size_t count
     PieceSlot *slots
     int bits  # there are 2**bits slots
+    bint twins  # whether a piece was put in behind another of the same tag
 
 
 cdef inline int open_piece_index(PieceIndex *index, size_t count, size_t byte_count) except -1:
     """Room for so many pieces and bytes, to be filled; 2**32 - 2 pieces at most."""
     cdef size_t slots
     index.count = count
+    index.twins = False
     index.bits = 4
     while <size_t> 1 << index.bits < 2 * count:
         index.bits += 1
@@ -87,6 +89,18 @@ cdef inline PieceSlot *piece_slot(
     return &index.slots[place]
 
 
+cdef inline uint32_t number_of_tag(const PieceIndex *index, uint64_t mixed) noexcept nogil:
+    """The number of the first piece that has the tag of a mixed hash and may be the piece of this
+    hash, NOT_FOUND if there is none. A piece finds itself, unless there are twins; what is no
+    piece hardly ever finds one."""
+    cdef uint32_t tag = <uint32_t> mixed
+    cdef size_t mask = (<size_t> 1 << index.bits) - 1
+    cdef size_t place = <size_t> (mixed >> (64 - index.bits))
+    while index.slots[place].number and index.slots[place].tag != tag:
+        place = (place + 1) & mask
+    return index.slots[place].number - 1 if index.slots[place].number else NOT_FOUND
+
+
 cdef inline bint add_piece(PieceIndex *index, size_t number) noexcept nogil:
     """Let a piece be found; False if an equal one is there already."""
     cdef const uint8_t *piece = index.bytes + index.starts[number]
@@ -95,6 +109,7 @@ cdef inline bint add_piece(PieceIndex *index, size_t number) noexcept nogil:
     cdef PieceSlot *slot = piece_slot(index, hash, piece, size)
     if slot.number:
         return False
+    index.twins |= number_of_tag(index, tokbpe_mixed(hash)) != NOT_FOUND
     slot.number = <uint32_t> (number + 1)
     slot.tag = <uint32_t> tokbpe_mixed(hash)
     return True

@@ -3,8 +3,9 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from .pairs cimport NOT_FOUND as NONE
-from .pairs cimport PairTable, find_pair, make_pair
-from .merges cimport MergeTable, find_merge
+from .pairs cimport PairTable
+from .merges cimport MergeTable
+from .numbering cimport MergeList
 from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
 
 cdef extern from "hash.h" nogil:
@@ -30,11 +31,11 @@ cdef class EncodingTable:
 
     Where any two pieces merge that join to a piece, the pairs are listed only when some text has
     come: that takes longer than all else. Before, the joined bytes are looked up (point 10). Then
-    the pairs are packed as well, and words are remembered.
+    words are remembered as well.
     """
 
     cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
-    cdef MergeTable merges  # the same, packed, when some text has come
+    cdef MergeTable merges  # when some text has come, if they can be numbered
     cdef bint warm  # whether all is prepared for much text
     cdef bint listed  # whether all pairs are in `ranks`
     cdef size_t text_size  # how many bytes have come
@@ -65,6 +66,9 @@ cdef class EncodingTable:
     cdef int read_symbols(self) except -1
     cdef int read_merges(self, dict merges, bint rank_is_id) except -1
     cdef int read_whole_pieces(self, dict pieces) except -1
+    cdef bint number_pieces(self, MergeTable *merges) except -1 nogil
+    cdef bint number_merges(self, MergeTable *merges) except -1 nogil
+    cdef int add_symbols(self, MergeList *all) except -1 nogil
     cdef int add_pairs(self, PairTable *ranks) except -1 nogil
 
 
@@ -92,20 +96,3 @@ cdef inline uint32_t joined_piece(
         bytes + start,
         end - start,
     )
-
-
-cdef inline uint32_t merged_id(EncodingTable table, uint32_t rank) noexcept nogil:
-    return rank if table.merge_ids == NULL else table.merge_ids[rank]
-
-
-cdef inline uint32_t rank_of(
-    EncodingTable table, bint packed, uint32_t left, uint32_t right
-) noexcept nogil:
-    """The rank of the merge of two neighbors, NONE if there is none.
-
-    packed: whether the table is warm; this is seen when an encoding begins, with the GIL, since
-    another thread may be about to fill the packed table.
-    """
-    if packed:
-        return find_merge(&table.merges, left, right)
-    return find_pair(&table.ranks, make_pair(left, right))

@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
@@ -15,7 +15,16 @@ from tokbpe.symbols import MARKER
 from .memory cimport look_for_signals, resized
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
-from .merges cimport close_merges, open_merges
+from .listing cimport Listing, close_listing, list_merges, open_listing
+from .merges cimport MOST_NUMBERS, MergeTable, close_merges, fill_byte_merges, open_merges
+from .numbering cimport (
+    MergeList,
+    close_merge_list,
+    mark_symbols,
+    number_by_ids,
+    number_by_ranks,
+    open_merge_list,
+)
 from .pieces cimport (
     PieceIndex,
     add_piece,
@@ -274,22 +283,92 @@ cdef class EncodingTable:
 
     def warm_up(self):
         """Prepare for much text, which is done by itself when some has come."""
+        cdef MergeTable merges
         cdef PairTable ranks
+        cdef bint numbered
         self.text_size = max(self.text_size, <size_t> WARM_TEXT)
-        if not self.listed:
-            open_pair_table(&ranks, self.pieces.bits + 1)
-            try:
-                with nogil:
+        if self.warm:
+            return
+        memset(&merges, 0, sizeof(MergeTable))
+        memset(&ranks, 0, sizeof(PairTable))
+        try:
+            with nogil:
+                numbered = (
+                    self.number_merges(&merges) if self.listed else self.number_pieces(&merges)
+                )
+                if not numbered:
+                    close_merges(&merges)
+                if not (numbered or self.listed):
+                    open_pair_table(&ranks, self.pieces.bits + 1)
                     self.add_pairs(&ranks)
-                # Meanwhile another thread may have done the same.
-                if not self.listed:
+            # Meanwhile another thread may have done the same.
+            if not self.warm:
+                self.merges, merges = merges, self.merges
+                if ranks.slots != NULL:
                     self.ranks, ranks = ranks, self.ranks
                     self.listed = True
-            finally:
-                close_pair_table(&ranks)
-        if not self.warm:
-            open_merges(&self.merges, &self.ranks)
-            self.warm = True
+                self.warm = True
+        finally:
+            close_merges(&merges)
+            close_pair_table(&ranks)
+
+    cdef bint number_pieces(self, MergeTable *merges) except -1 nogil:
+        """The merges of pieces, whose numbers are their ids; False if they cannot be numbered."""
+        cdef Listing listing
+        cdef bint numbered
+        if self.pieces.count > MOST_NUMBERS:
+            return False
+        open_merges(merges, self.pieces.count, self.pieces.count)
+        memcpy(merges.symbols, self.byte_ids, sizeof(self.byte_ids))
+        open_listing(&listing, &self.pieces, self.powers, self.longest)
+        try:
+            numbered = list_merges(merges, &listing)
+        finally:
+            close_listing(&listing)
+        fill_byte_merges(merges)
+        return numbered
+
+    cdef bint number_merges(self, MergeTable *merges) except -1 nogil:
+        """The merges of a list; False if they cannot be numbered."""
+        cdef MergeList all
+        cdef bint numbered = False
+        try:
+            if open_merge_list(&all, &self.ranks, self.merge_ids):
+                self.add_symbols(&all)
+                numbered = number_by_ids(merges, &all)
+                if numbered and self.unit == BYTE:
+                    memcpy(merges.symbols, self.byte_ids, sizeof(self.byte_ids))
+                if not numbered and self.unit == BYTE:
+                    close_merges(merges)
+                    numbered = number_by_ranks(merges, &all, self.byte_ids)
+                if numbered:
+                    fill_byte_merges(merges)
+        finally:
+            close_merge_list(&all)
+        return numbered
+
+    cdef int add_symbols(self, MergeList *all) except -1 nogil:
+        """Tell a list of merges which ids are symbols."""
+        cdef const PairTable *characters = &self.character_ids
+        cdef uint32_t *symbols
+        cdef size_t i
+        cdef size_t count = 1
+        if self.unit == BYTE:
+            return mark_symbols(all, self.byte_ids, 256)
+        symbols = <uint32_t *> resized(NULL, characters.used + 1, sizeof(uint32_t))
+        if symbols == NULL:
+            with gil:
+                raise MemoryError(f"no memory for {characters.used} symbols")
+        symbols[0] = self.unknown
+        for i in range(<size_t> 1 << characters.bits):
+            if characters.slots[i].pair != UINT64_MAX:
+                symbols[count] = characters.slots[i].value
+                count += 1
+        try:
+            mark_symbols(all, symbols, count)
+        finally:
+            free(symbols)
+        return 0
 
     cdef int add_pairs(self, PairTable *ranks) except -1 nogil:
         cdef const PieceIndex *index = &self.pieces

@@ -1,0 +1,63 @@
+/* Bits of a word, and the least of sixteen keys, in C for what processors do in one step. */
+#ifndef TOKBPE_BITS_H
+#define TOKBPE_BITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The lowest and the highest bit of a word that is not 0. */
+#if defined(__GNUC__)
+static inline uint32_t tokbpe_lowest_bit(uint32_t word)
+{
+    return (uint32_t)__builtin_ctz(word);
+}
+
+static inline uint32_t tokbpe_highest_bit(uint32_t word)
+{
+    return 31u ^ (uint32_t)__builtin_clz(word);
+}
+#else
+static inline uint32_t tokbpe_lowest_bit(uint32_t word)
+{
+    uint32_t bit = 0;
+    while (!(word >> bit & 1))
+        bit++;
+    return bit;
+}
+
+static inline uint32_t tokbpe_highest_bit(uint32_t word)
+{
+    uint32_t bit = 31;
+    while (!(word >> bit & 1))
+        bit--;
+    return bit;
+}
+#endif
+
+/* The bits above one, and those below it; 0 <= bit < 31. */
+static inline uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit)
+{
+    return word & ~UINT32_C(1) << bit;
+}
+
+static inline uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit)
+{
+    return word & ((UINT32_C(1) << bit) - 1);
+}
+
+static inline uint32_t tokbpe_less(uint32_t x, uint32_t y)
+{
+    return x < y ? x : y;
+}
+
+/* Without a branch, and without vectors, which would wait for what was stored just before. */
+static inline uint32_t tokbpe_least_of_16(const uint32_t *keys)
+{
+    uint32_t a = tokbpe_less(tokbpe_less(keys[0], keys[1]), tokbpe_less(keys[2], keys[3]));
+    uint32_t b = tokbpe_less(tokbpe_less(keys[4], keys[5]), tokbpe_less(keys[6], keys[7]));
+    uint32_t c = tokbpe_less(tokbpe_less(keys[8], keys[9]), tokbpe_less(keys[10], keys[11]));
+    uint32_t d = tokbpe_less(tokbpe_less(keys[12], keys[13]), tokbpe_less(keys[14], keys[15]));
+    return tokbpe_less(tokbpe_less(a, b), tokbpe_less(c, d));
+}
+
+#endif
