@@ -29,7 +29,7 @@ ROWS = (
     {"counting"},
     {"methods"},
     {"decoding", "encoding"},
-    {"offsets", "tally"},
+    {"blocks", "offsets", "tally"},
     {"equivalence"},
     {"formats"},
     {"show"},

@@ -47,6 +47,11 @@ class Separation(NamedTuple):
     separator: bytes | None  # None: the file is one document
     line: bool = False  # a line may end with "\r\n" as well
 
+    @property
+    def overlap(self) -> int:
+        """How much of a separator can stand at the end of what has none."""
+        return len(self.separator) - 1 if self.separator else 0
+
     def split(self, data: bytes) -> list[bytes]:
         """The documents that end in some bytes, and what is behind them."""
         if self.separator is None:
@@ -82,27 +87,43 @@ def separation(documents: object) -> Separation:
     return Separation(arguments.document_bytes(documents))
 
 
+class Plan(NamedTuple):
+    """How a file is read."""
+
+    separation: Separation
+    size: int  # of a block, in bytes
+    cut: Cut | None  # None: each document is encoded whole
+
+
+def plan(documents: object, size: object, vocabulary: Vocabulary, special: Sequence[str]) -> Plan:
+    """How files are read for a vocabulary; special: the tokens that are allowed."""
+    return Plan(
+        separation(documents),
+        arguments.whole_number(size, "block_bytes", 1, MOST_BYTES),
+        cutter(vocabulary, special),
+    )
+
+
 def encoded(
     source: Source,
+    how: Plan,
     encoder: DocumentEncoder,
     finder: Finder,
     frame: Frame,
-    cut: tuple[Separation, Cut | None, int],
     dtype: str,
     threads: int | None,
 ) -> Iterator[Arrays]:
     """The ids of each block of a file, and where in these documents begin and the last ends."""
     before, behind = frame
-    separated, cutter, size = cut
     with opened(source) as file:
-        for block in blocks(file, separated, cutter, size):
+        for block in blocks(file, how):
             part = () if block.start else before, behind if block.last else ()
             try:
                 ids, offsets = encoder.encode_batch_arrays(
                     block.texts, finder, part, dtype, threads
                 )
             except ValueError:
-                tell_of_document(block, separated, lambda text: encoder.count(text, finder))
+                tell_of_document(block, how.separation, lambda text: encoder.count(text, finder))
                 raise
             yield ids, offsets[1:] if block.start else offsets
 
@@ -131,48 +152,42 @@ def opened(source: Source) -> AbstractContextManager[Any]:
     return open(os.fspath(source), "rb")
 
 
-def blocks(
-    file: Any, separated: Separation, cut: Cut | None, size: int
-) -> Iterator[Block]:
-    """A file in blocks of about so many bytes, larger only where nothing smaller can be cut."""
+def blocks(file: Any, how: Plan) -> Iterator[Block]:
+    """A file in blocks, larger than they should be only where nothing smaller can be cut."""
     rest = b""
     number = start = 0
-    overlap = len(separated.separator or b"") - 1  # a separator may begin in the rest
-    for data in chunks(file, lambda: max(size, len(rest))):
-        *documents, rest = separated.split(rest + data)
+    unchanged = state(file)
+    while data := read(file, max(how.size, len(rest)), unchanged):
+        *documents, rest = how.separation.split(rest + data)
         if documents and start:
             yield Block([documents.pop(0)], number, start)
             number, start = number + 1, 0
         if documents:
             yield Block(documents, number)
             number += len(documents)
-        if len(rest) >= size:
-            place = 0 if cut is None else cut(rest, len(rest) - max(overlap, 0))
+        if len(rest) >= how.size:
+            place = how.cut(rest, len(rest) - how.separation.overlap) if how.cut else 0
             if place:
                 yield Block([rest[:place]], number, start, last=False)
                 rest = rest[place:]
                 start += place
             elif len(rest) > MOST_BYTES:
-                raise too_large(number, start, cut)
-    if rest or separated.separator is None:
+                raise too_large(number, start, how.cut)
+    if rest or how.separation.separator is None:
         yield Block([rest], number, start)
 
 
-def chunks(file: Any, wanted: Callable[[], int]) -> Iterator[bytes]:
-    """A file in chunks of the size that is wanted at each time."""
-    unchanged = state(file)
-    while True:
-        data = file.read(wanted())
-        if not isinstance(data, bytes):
-            raise TypeError(
-                f"the file must be open for reading bytes; it gives {arguments.type_name(data)}"
-            )
-        if state(file) != unchanged:
-            name = getattr(file, "name", None)
-            raise OSError(errno.EIO, "the file has changed while it was read", name)
-        if not data:
-            return
-        yield data
+def read(file: Any, size: int, unchanged: object) -> bytes:
+    """The next bytes of a file, b"" at its end."""
+    data = file.read(size)
+    if not isinstance(data, bytes):
+        raise TypeError(
+            f"the file must be open for reading bytes; it gives {arguments.type_name(data)}"
+        )
+    if state(file) != unchanged:
+        name = getattr(file, "name", None)
+        raise OSError(errno.EIO, "the file was changed while it was read", name)
+    return data
 
 
 def state(file: Any) -> tuple[int, int] | None:
@@ -200,8 +215,8 @@ def too_large(number: int, start: int, cut: Cut | None) -> ValueError:
 
 
 def cutter(vocabulary: Vocabulary, special: Sequence[str]) -> Cut | None:
-    """What finds safe cuts of the documents of a vocabulary, None if not each document has such;
-    special: the tokens that are allowed."""
+    """What finds safe cuts in the documents of a vocabulary, None if what it does at a place
+    depends on more than what is near."""
     tokens = {*special, *vocabulary.added_tokens}
     flags = vocabulary.token_flags
     if not pattern_can_be_cut(vocabulary) or (
@@ -223,9 +238,7 @@ def pattern_can_be_cut(vocabulary: Vocabulary) -> bool:
     return pattern == patterns.WORDS or pattern in patterns.NAMED.values()
 
 
-def safe_cut(
-    data: bytes, end: int, places: re.Pattern[bytes], spellings: Sequence[bytes]
-) -> int:
+def safe_cut(data: bytes, end: int, places: re.Pattern[bytes], spellings: Sequence[bytes]) -> int:
     """The last place, up to `end`, where a document can be cut; 0 if there is none.
 
     In front of a space: no named pattern has a piece with a space behind anything but white

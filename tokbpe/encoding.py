@@ -24,7 +24,6 @@ Frame: TypeAlias = tuple[Sequence[int], Sequence[int]]  # the ids before and beh
 ShortCut: TypeAlias = tuple[Callable[..., list[int]], Any, Any]
 Arrays: TypeAlias = tuple[NDArray[Any], NDArray[np.uint64]]  # ids, and where each document begins
 
-
 MOST_UINT16 = 2**16 - 1
 
 

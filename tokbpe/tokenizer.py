@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, engines, methods, special, tally
+from tokbpe import arguments, blocks, engines, methods, special, tally
 from tokbpe.arguments import Buffer, Document, Documents
 from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoding import Arrays, DocumentEncoder, ShortCut, framed, id_type
@@ -435,6 +435,48 @@ class Tokenizer:
         workers = arguments.threads(threads)
         return encoder.encode_batch_arrays(
             self._batch(texts, errors), finder, frame, id_dtype, workers
+        )
+
+    def encode_file(
+        self,
+        file: blocks.Source,
+        *,
+        documents: str | bytes = blocks.WHOLE,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        dtype: Any = "uint32",
+        threads: int | None = None,
+        block_bytes: int = blocks.BLOCK_BYTES,
+    ) -> Iterator[Arrays]:
+        """The ids of a file of any size, in blocks of ids and offsets.
+
+        file: a path, or a file that is open for reading bytes.
+        documents: "whole" if the file is one document, "line" if each line is one, or what stands
+            between two of them. Line ends and separators belong to none. Each document is
+            encoded as by `encode_bytes`, with its own BOS and EOS.
+        block_bytes: about how much is read at a time. Memory is a few times that, whatever the
+            file's size.
+
+        In each block document i has the ids from offsets[i] to offsets[i + 1]. A document that is
+        larger than a block goes on in the next one: ids before offsets[0] belong to the last
+        document before. All together they are those of the whole document.
+
+        ValueError for a document of more than 2**30 bytes that cannot be cut: with the patterns
+        that have names it can be, where a word ends. OSError if the file changes meanwhile.
+        """
+        encoder = self._encoder
+        vocabulary = self._vocabulary
+        tokens = arguments.special_choice(allowed_special, vocabulary.special_tokens)
+        return blocks.encoded(
+            file,
+            blocks.plan(documents, block_bytes, vocabulary, tokens),
+            encoder,
+            encoder.finder(allowed_special),
+            self._frame(bos, eos, add_special_tokens),
+            id_type(dtype, vocabulary),
+            arguments.threads(threads),
         )
 
     def encode_with_offsets(

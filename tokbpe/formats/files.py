@@ -120,7 +120,7 @@ def named_file(target: str) -> Iterator[IO[bytes]]:
     """A hidden file beside the target, which a killed process leaves there."""
     temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
     with naming_target(target):
-        file = open(temporary, "xb")
+        file = open(temporary, "xb")  # noqa: SIM115  (closed below: errors there are told else)
     try:
         with file:
             with naming_writes(target):
