@@ -37,7 +37,7 @@ ROWS = (
     {"batches", "compat", "metrics", "shards", "stream"},
     {"check", "demo"},
     {"__init__"},
-    {"describe", "usage"},
+    {"describe", "usage", "written"},
     {"cli"},
     {"__main__"},
 )

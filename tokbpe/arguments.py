@@ -27,6 +27,7 @@ ERRORS = ("strict", "replace")
 TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
 LARGEST_VOCABULARY = 2**32 - 1
+MOST_THREADS = 2**15 - 1
 
 
 def type_name(value: object) -> str:
@@ -275,7 +276,7 @@ def count_limit(value: object) -> int:
 def thread_count(value: object) -> int:
     """How many threads may be used; None: as many as there are processors for this process."""
     if value is not None:
-        return whole_number(value, "threads", 1, 2**15 - 1)
+        return whole_number(value, "threads", 1, MOST_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -300,11 +301,12 @@ def frame_ids(ids: Iterable[int], name: str) -> list[int]:
 
 def id_dtype(value: object) -> np.dtype[Any]:
     """The type of the ids of an array."""
+    dtype: np.dtype[Any] | None
     try:
         dtype = np.dtype(value)  # type: ignore[call-overload]
     except TypeError:
         dtype = None
-    if dtype not in (np.dtype("uint16"), np.dtype("uint32")):
+    if dtype is None or dtype not in (np.dtype("uint16"), np.dtype("uint32")):
         raise ValueError(f"dtype must be 'uint16' or 'uint32', not {value!r}")
     return dtype
 
