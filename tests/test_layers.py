@@ -29,7 +29,7 @@ ROWS = (
     {"counting"},
     {"methods"},
     {"decoding", "encoding"},
-    {"offsets", "tally"},
+    {"blocks", "offsets", "tally"},
     {"equivalence"},
     {"formats"},
     {"show"},
@@ -37,7 +37,7 @@ ROWS = (
     {"batches", "compat", "metrics", "shards", "stream"},
     {"check", "demo"},
     {"__init__"},
-    {"describe", "usage"},
+    {"describe", "usage", "written"},
     {"cli"},
     {"__main__"},
 )

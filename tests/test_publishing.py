@@ -38,7 +38,7 @@ def way(request, monkeypatch, tmp_path):
             os.close(os.open(tmp_path, os.O_TMPFILE | os.O_WRONLY))
         except (AttributeError, OSError):
             pytest.skip("this system, or the file system of the test, lacks unnamed files")
-        monkeypatch.setattr(files, "publish_named", None)
+        monkeypatch.setattr(files, "named_file", None)
     else:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     if request.param == "renamed":

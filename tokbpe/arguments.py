@@ -4,6 +4,7 @@ A function that checks returns the value in the form that the engines want. A fu
 named for a fault returns the exception, for its caller to raise.
 """
 
+import mmap
 import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,16 +16,18 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Pair: TypeAlias = tuple[int, int]
-Buffer: TypeAlias = bytes | bytearray | memoryview
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
 Document: TypeAlias = str | Buffer
 Documents: TypeAlias = Document | Iterable[Document]
 
-DOCUMENT_TYPES = (str, bytes, bytearray, memoryview)
+BUFFER_TYPES = (bytes, bytearray, memoryview, mmap.mmap)
+DOCUMENT_TYPES = (str, *BUFFER_TYPES)
 TIE_BREAKS = ("smallest", "first", "greatest")
 ERRORS = ("strict", "replace")
 TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
 LARGEST_VOCABULARY = 2**32 - 1
+MOST_THREADS = 2**15 - 1
 
 
 def type_name(value: object) -> str:
@@ -68,7 +71,7 @@ def special_choice(values: object, known: Iterable[str]) -> list[str]:
         if values == "all":
             return list(known)
         raise ValueError(f'allowed_special is a set of special tokens or "all", not {values!r}')
-    if isinstance(values, (bytes, bytearray, memoryview)) or not isinstance(values, Collection):
+    if isinstance(values, BUFFER_TYPES) or not isinstance(values, Collection):
         raise TypeError(
             f'allowed_special must be a set of special tokens or "all", not {type_name(values)}'
         )
@@ -99,12 +102,17 @@ def as_index(value: object) -> int | None:
         return None
 
 
-def each(function: Callable[[Item], Result], items: Iterable[Item], name: str) -> list[Result]:
-    """What a function makes of each item; what it raises names the item."""
+def batch(items: Iterable[Item], name: str) -> Iterable[Item]:
+    """Any iterable but a single document and a mapping."""
     if isinstance(items, (*DOCUMENT_TYPES, Mapping)) or not isinstance(items, Iterable):
         raise TypeError(f"a batch must be an iterable of {name}s, not {type_name(items)}")
+    return items
+
+
+def each(function: Callable[[Item], Result], items: Iterable[Item], name: str) -> list[Result]:
+    """What a function makes of each item; what it raises names the item."""
     results = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(batch(items, name)):
         try:
             results.append(function(item))
         except (UnicodeEncodeError, UnicodeDecodeError) as error:
@@ -128,7 +136,7 @@ def document_bytes(text: object, index: int | None = None) -> bytes:
             if index is not None:
                 error.reason += f" (document {index})"
             raise
-    if isinstance(text, (bytes, bytearray, memoryview)):
+    if isinstance(text, BUFFER_TYPES):
         return bytes(text)
     what = "a document" if index is None else f"document {index}"
     raise TypeError(f"{what} must be str or bytes, not {type_name(text)}")
@@ -268,10 +276,19 @@ def count_limit(value: object) -> int:
 def thread_count(value: object) -> int:
     """How many threads may be used; None: as many as there are processors for this process."""
     if value is not None:
-        return whole_number(value, "threads", 1, 2**15 - 1)
+        return whole_number(value, "threads", 1, MOST_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def threads(value: object) -> int | None:
+    """How many threads may be used, as `thread_count` takes it."""
+    return None if value is None else thread_count(value)
+
+
+def cache_bytes(value: object) -> int:
+    return whole_number(value, "cache_bytes", 0, HIGHEST_COUNT)
 
 
 def frame_ids(ids: Iterable[int], name: str) -> list[int]:
@@ -284,11 +301,12 @@ def frame_ids(ids: Iterable[int], name: str) -> list[int]:
 
 def id_dtype(value: object) -> np.dtype[Any]:
     """The type of the ids of an array."""
+    dtype: np.dtype[Any] | None
     try:
         dtype = np.dtype(value)  # type: ignore[call-overload]
     except TypeError:
         dtype = None
-    if dtype not in (np.dtype("uint16"), np.dtype("uint32")):
+    if dtype is None or dtype not in (np.dtype("uint16"), np.dtype("uint32")):
         raise ValueError(f"dtype must be 'uint16' or 'uint32', not {value!r}")
     return dtype
 

@@ -19,7 +19,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, patterns, usage
+from tokbpe import check, demo, describe, engines, patterns, usage, written
+from tokbpe.blocks import WHOLE
+from tokbpe.encoding import Arrays
 from tokbpe.formats import detect, files
 from tokbpe.patterns import Pattern
 from tokbpe.tokenizer import Tokenizer
@@ -119,41 +121,53 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 
 
 def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
-    as_array = arguments.output.endswith(".npy")
-    if as_array and len(arguments.files) > 1 and not (arguments.bos or arguments.eos):
+    output = arguments.output
+    as_array = output.endswith((".npy", ".bin"))
+    marked = arguments.bos or arguments.eos
+    if as_array and not marked and (len(arguments.files) > 1 or arguments.documents != WHOLE):
         arguments.wrong_use(
-            f"-o {arguments.output}: an array does not tell where one of several files ends; "
+            f"-o {output}: an array does not tell where one of several files or documents ends; "
             "mark it by --bos or --eos"
         )
-    check_new(arguments.output)
+    if arguments.dtype is not None and not as_array:
+        arguments.wrong_use("--dtype is for an output named *.npy or *.bin")
+    check_new(output)
     tokenizer = loaded(arguments)
-    allowed = "all" if "all" in arguments.allow_special else arguments.allow_special
+    dtype = arguments.dtype or "uint32"
 
-    def ids_of(data: bytes) -> list[int]:
-        return tokenizer.encode_bytes(
-            data,
-            allowed_special=allowed,
+    def blocks_of(file: Any) -> Iterator[Arrays]:
+        return tokenizer.encode_file(
+            file,
+            documents=arguments.documents,
+            allowed_special="all" if "all" in arguments.allow_special else arguments.allow_special,
             bos=arguments.bos,
             eos=arguments.eos,
             add_special_tokens=arguments.add_special_tokens,
+            dtype=dtype,
+            threads=arguments.threads,
         )
 
     try:
-        ids_of(b"")
+        blocks_of(io.BytesIO())
     except ValueError as error:
         arguments.wrong_use(str(error))
-    if as_array:
-        arrays = [np.array(row, np.uint32) for row in each_file(arguments.files, ids_of)]
-        file = io.BytesIO()
-        np.save(file, np.concatenate(arrays))
-        files.publish(arguments.output, file.getvalue())
+    encoded = (blocks_of_file(name, blocks_of) for name in arguments.files)
+    if output == STANDARD:
+        yield from written.lines(encoded)
         return
-    rows = each_file(arguments.files, ids_of)
-    lines = (f"{' '.join(map(str, row))}\n".encode("ascii") for row in rows)
-    if arguments.output == STANDARD:
-        yield from lines
-    else:
-        files.publish(arguments.output, b"".join(lines))
+    with files.new_file(output) as file:
+        if output.endswith(".npy"):
+            written.write_array(file, encoded, dtype)
+        else:
+            parts = written.numbers(encoded) if as_array else written.lines(encoded)
+            for part in parts:
+                file.write(part)
+
+
+def blocks_of_file(name: str, blocks_of: Callable[[Any], Iterator[Arrays]]) -> Iterator[Arrays]:
+    """The blocks of a file, whose errors name it."""
+    with reading(name) as file, placed("standard input" if name == STANDARD else name):
+        yield from blocks_of(file)
 
 
 def decode(arguments: argparse.Namespace) -> Iterator[str | bytes]:

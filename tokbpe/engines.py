@@ -5,8 +5,11 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tokbpe import arguments
-from tokbpe.arguments import Buffer, Documents, Pair
+from tokbpe.arguments import Buffer, Document, Documents, Pair
 from tokbpe.patterns import Pattern
 from tokbpe.ranks import Pieces
 
@@ -85,6 +88,53 @@ class Engine(Protocol):
     ) -> Any: ...
 
     def decode(self, ids: Iterable[int], table: Any) -> bytes: ...
+
+
+class ArrayEngine(Engine, Protocol):
+    """What the fast engine has beside: arrays, batches, threads. Its tables have caches."""
+
+    def encode_array(
+        self, text: Document, table: Any, special: Any = ..., *, threads: int | None = ...
+    ) -> NDArray[np.uint32]: ...
+
+    def encode_into(self, text: Document, table: Any, out: Any, special: Any = ...) -> int: ...
+
+    def encode_batch(
+        self,
+        texts: Sequence[Document],
+        table: Any,
+        special: Any = ...,
+        *,
+        before: Sequence[int] = ...,
+        behind: Sequence[int] = ...,
+        threads: int | None = ...,
+    ) -> list[list[int]]: ...
+
+    def encode_batch_arrays(
+        self,
+        texts: Sequence[Document],
+        table: Any,
+        special: Any = ...,
+        *,
+        before: Sequence[int] = ...,
+        behind: Sequence[int] = ...,
+        dtype: str = ...,
+        threads: int | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[np.uint64]]: ...
+
+    def count_batch(
+        self,
+        texts: Sequence[Document],
+        table: Any,
+        special: Any = ...,
+        *,
+        threads: int | None = ...,
+    ) -> NDArray[np.uint64]: ...
+
+
+def with_arrays(engine: Engine) -> ArrayEngine | None:
+    """The engine, if it is one that makes arrays; the reference makes lists alone."""
+    return cast(ArrayEngine, engine) if hasattr(engine, "encode_array") else None
 
 
 def name_of(engine: str | None = None) -> str:

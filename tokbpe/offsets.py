@@ -7,18 +7,16 @@ only while all of the text comes back, which is checked; what does not is refuse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments
-from tokbpe.encoding import DocumentEncoder, Finder, Part
+from tokbpe.encoding import DocumentEncoder, Finder, Frame, Part
 from tokbpe.symbols import MARKER, symbols
 
 LONGEST_CHARACTER = 4
-
-Frame: TypeAlias = tuple[Sequence[int], Sequence[int]]  # the ids before and behind a document
 
 
 class Encoded(NamedTuple):

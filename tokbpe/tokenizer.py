@@ -6,15 +6,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, engines, methods, special, tally
+from tokbpe import arguments, blocks, engines, methods, special, tally
 from tokbpe.arguments import Buffer, Document, Documents
 from tokbpe.decoding import DocumentDecoder
-from tokbpe.encoding import DocumentEncoder
+from tokbpe.encoding import Arrays, DocumentEncoder, ShortCut, framed, id_type
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
 from tokbpe.formats.files import Path
 from tokbpe.methods import Merge, Options, Progress
@@ -25,7 +25,10 @@ from tokbpe.vocabulary import Vocabulary, lay_out
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LARGEST_TUPLE = 2**24
+NOTHING = ()  # no special tokens
 STATE_VERSION = 1
+
+Text = TypeVar("Text", str, Document)
 
 
 class Tokenizer:
@@ -109,6 +112,8 @@ class Tokenizer:
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
         self._known: Vocabulary | None = vocabulary
+        # What `encode` calls, and with what behind the text, when nothing is asked for.
+        self._short_cut: ShortCut | None = None
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary, engine: str | None = None) -> "Tokenizer":
@@ -163,6 +168,7 @@ class Tokenizer:
     def close(self) -> None:
         """End the use of this tokenizer: later calls are a ValueError; those running finish."""
         self._known = None
+        self._short_cut = None
         for name in (
             "_encoder",
             "_locator",
@@ -295,7 +301,7 @@ class Tokenizer:
         text: str,
         *,
         errors: str = "strict",
-        allowed_special: Collection[str] | str = (),
+        allowed_special: Collection[str] | str = NOTHING,
         bos: bool = False,
         eos: bool = False,
         add_special_tokens: bool = False,
@@ -311,6 +317,16 @@ class Tokenizer:
 
         ValueError, naming byte and position, for a byte that the vocabulary lacks.
         """
+        short_cut = self._short_cut
+        if (
+            short_cut is not None
+            and type(text) is str
+            and allowed_special is NOTHING
+            and errors == "strict"
+            and not (bos or eos or add_special_tokens)
+        ):
+            encode, table, finder = short_cut
+            return encode(text, table, finder)
         text = self._checked_text(text, errors)
         before, behind = self._frame(bos, eos, add_special_tokens)
         return before + self._encode(text, allowed_special) + behind
@@ -328,25 +344,140 @@ class Tokenizer:
         before, behind = self._frame(bos, eos, add_special_tokens)
         return before + self._encode(self._checked_bytes(data), allowed_special) + behind
 
-    def encode_batch(
+    def encode_array(
         self,
-        texts: Iterable[str],
+        text: Document,
         *,
         errors: str = "strict",
         allowed_special: Collection[str] | str = (),
         bos: bool = False,
         eos: bool = False,
         add_special_tokens: bool = False,
+        threads: int | None = None,
+    ) -> NDArray[np.uint32]:
+        """The ids of a text, as `encode` gives them, or of bytes: `uint32` [n].
+
+        threads: how many may work on a large text; by default as many as there are cores.
+        """
+        encoder = self._encoder
+        frame = self._frame(bos, eos, add_special_tokens)
+        ids = encoder.encode_array(
+            self._repaired(text, errors),
+            encoder.finder(allowed_special),
+            arguments.threads(threads),
+        )
+        return framed(ids, frame)
+
+    def encode_into(
+        self,
+        text: Document,
+        out: Any,
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+    ) -> int:
+        """Write the ids of a text, or of bytes, to the beginning of `out`; how many they are.
+
+        out: an array of `uint32` or `uint16`, or another buffer of these, in one dimension.
+
+        ValueError, naming both sizes, if there is no room for all, and for an id that `uint16`
+        does not hold; then there may be anything in `out`.
+        """
+        encoder = self._encoder
+        frame = self._frame(bos, eos, add_special_tokens)
+        return encoder.encode_into(
+            self._repaired(text, errors), encoder.finder(allowed_special), frame, out
+        )
+
+    def encode_batch(
+        self,
+        texts: Iterable[Document],
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        threads: int | None = None,
     ) -> list[list[int]]:
-        """What `encode` gives for each text; an error names the index of the text."""
+        """What `encode` gives for each text, or `encode_bytes` where it is bytes; an error names
+        the index of the text."""
         encoder = self._encoder
         finder = encoder.finder(allowed_special)
-        before, behind = self._frame(bos, eos, add_special_tokens)
+        frame = self._frame(bos, eos, add_special_tokens)
+        workers = arguments.threads(threads)
+        return encoder.encode_batch(self._batch(texts, errors), finder, frame, workers)
 
-        def encode(text: str) -> list[int]:
-            return before + encoder.encode(self._checked_text(text, errors), finder) + behind
+    def encode_batch_arrays(
+        self,
+        texts: Iterable[Document],
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        dtype: Any = "uint32",
+        threads: int | None = None,
+    ) -> Arrays:
+        """The same as arrays: the ids of all texts, one after another, and `uint64` offsets, of
+        which text i has those from offsets[i] to offsets[i + 1].
 
-        return arguments.each(encode, texts, "text")
+        dtype: "uint32", or "uint16" for a vocabulary whose highest id is at most 65535.
+        """
+        encoder = self._encoder
+        finder = encoder.finder(allowed_special)
+        frame = self._frame(bos, eos, add_special_tokens)
+        id_dtype = id_type(dtype, self._vocabulary)
+        workers = arguments.threads(threads)
+        return encoder.encode_batch_arrays(
+            self._batch(texts, errors), finder, frame, id_dtype, workers
+        )
+
+    def encode_file(
+        self,
+        file: blocks.Source,
+        *,
+        documents: str | bytes = blocks.WHOLE,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        dtype: Any = "uint32",
+        threads: int | None = None,
+        block_bytes: int = blocks.BLOCK_BYTES,
+    ) -> Iterator[Arrays]:
+        """The ids of a file of any size, in blocks of ids and offsets.
+
+        file: a path, or a file that is open for reading bytes.
+        documents: "whole" if the file is one document, "line" if each line is one, or what stands
+            between two of them. Line ends and separators belong to none. Each document is
+            encoded as by `encode_bytes`, with its own BOS and EOS.
+        block_bytes: about how much is read at a time. Memory is a few times that, whatever the
+            file's size.
+
+        In each block document i has the ids from offsets[i] to offsets[i + 1]. A document that is
+        larger than a block goes on in the next one: ids before offsets[0] belong to the last
+        document before. All together they are those of the whole document.
+
+        ValueError for a document of more than 2**30 bytes that cannot be cut: with the patterns
+        that have names it can be, where a word ends. OSError if the file changes meanwhile.
+        """
+        encoder = self._encoder
+        vocabulary = self._vocabulary
+        tokens = arguments.special_choice(allowed_special, vocabulary.special_tokens)
+        return blocks.encoded(
+            file,
+            blocks.plan(documents, block_bytes, vocabulary, tokens),
+            encoder,
+            encoder.finder(allowed_special),
+            self._frame(bos, eos, add_special_tokens),
+            id_type(dtype, vocabulary),
+            arguments.threads(threads),
+        )
 
     def encode_with_offsets(
         self,
@@ -389,15 +520,29 @@ class Tokenizer:
 
     def _checked_text(self, text: str, errors: str = "strict") -> str:
         """A text to encode, without lone surrogates if these are to be replaced."""
-        arguments.choice(errors, "errors", arguments.ERRORS)
         if not isinstance(text, str):
             raise TypeError(
                 f"encode takes str, not {arguments.type_name(text)}; bytes go to encode_bytes"
             )
-        return LONE_SURROGATE.sub("\ufffd", text) if errors == "replace" else text
+        return self._repaired(text, errors)
+
+    def _repaired(self, text: Text, errors: str) -> Text:
+        """A text, or bytes, without lone surrogates if these are to be replaced."""
+        arguments.choice(errors, "errors", arguments.ERRORS)
+        if errors == "replace" and isinstance(text, str):
+            return LONE_SURROGATE.sub("\ufffd", text)
+        return text
+
+    def _batch(self, texts: Iterable[Document], errors: str) -> list[Document]:
+        """Texts to encode, likewise."""
+        arguments.choice(errors, "errors", arguments.ERRORS)
+        documents = list(arguments.batch(texts, "text"))
+        if errors == "strict":
+            return documents
+        return [self._repaired(document, errors) for document in documents]
 
     def _checked_bytes(self, data: Buffer) -> Buffer:
-        if not isinstance(data, (bytes, bytearray, memoryview)):
+        if not isinstance(data, arguments.BUFFER_TYPES):
             raise TypeError(
                 f"encode_bytes takes bytes, not {arguments.type_name(data)}; text goes to encode"
             )
@@ -407,10 +552,10 @@ class Tokenizer:
         encoder = self._encoder
         return encoder.encode(text, encoder.finder(allowed_special))
 
-    def _frame(self, bos: bool, eos: bool, framed: bool) -> tuple[list[int], list[int]]:
+    def _frame(self, bos: bool, eos: bool, imported: bool) -> tuple[list[int], list[int]]:
         """The ids before and behind a text."""
         vocabulary = self._vocabulary
-        before, behind = vocabulary.frame if framed else ((), ())
+        before, behind = vocabulary.frame if imported else ((), ())
         return (
             [vocabulary.reserved_id("BOS"), *before] if bos else [*before],
             [*behind, vocabulary.reserved_id("EOS")] if eos else [*behind],
@@ -418,7 +563,11 @@ class Tokenizer:
 
     @cached_property
     def _encoder(self) -> DocumentEncoder:
-        return DocumentEncoder(self._vocabulary, self._engine)
+        encoder = DocumentEncoder(self._vocabulary, self._engine)
+        self._short_cut = encoder.short_cut()
+        if self._known is None:  # another thread has closed meanwhile
+            self._short_cut = None
+        return encoder
 
     @cached_property
     def _locator(self) -> Locator:
@@ -449,20 +598,32 @@ class Tokenizer:
 
     def count(
         self,
-        text: str,
+        text: Document,
         limit: int | None = None,
         *,
         errors: str = "strict",
         allowed_special: Collection[str] | str = (),
     ) -> int:
-        """How many ids a text has, without making them.
+        """How many ids a text has, or bytes, without making them.
 
         limit: when more are found, counting stops and the result is limit + 1.
         """
         encoder = self._encoder
-        return encoder.count(
-            self._checked_text(text, errors), encoder.finder(allowed_special), limit
-        )
+        return encoder.count(self._repaired(text, errors), encoder.finder(allowed_special), limit)
+
+    def count_batch(
+        self,
+        texts: Iterable[Document],
+        *,
+        errors: str = "strict",
+        allowed_special: Collection[str] | str = (),
+        threads: int | None = None,
+    ) -> NDArray[np.uint64]:
+        """What `count` gives for each text, `uint64` [texts]; an error names its index."""
+        encoder = self._encoder
+        finder = encoder.finder(allowed_special)
+        workers = arguments.threads(threads)
+        return encoder.count_batch(self._batch(texts, errors), finder, workers)
 
     def truncate(self, text: str, n: int, *, allowed_special: Collection[str] | str = ()) -> str:
         """A beginning of a text that encodes to at most n ids.

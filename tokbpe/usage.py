@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from tokbpe import __version__, check, engines, methods, patterns
-from tokbpe.arguments import LARGEST_VOCABULARY, TIE_BREAKS
+from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
+from tokbpe.blocks import LINE, WHOLE, separation
 from tokbpe.formats import detect
 from tokbpe.formats.detect import NO_PATTERN
 from tokbpe.formats.tiktoken import checked_pattern
@@ -116,18 +117,39 @@ def accept_encoding(encoding: argparse.ArgumentParser) -> None:
     accept_files(encoding, "text, or any bytes")
     accept_output(encoding)
     encoding.add_argument(
+        "--documents",
+        metavar="WHAT",
+        type=documents,
+        default=WHOLE,
+        help=f"what a document is: `{WHOLE}`, a file; `{LINE}`, a line of it; or the text that "
+        f"stands between two of them ({WHOLE})",
+    )
+    encoding.add_argument(
+        "--dtype", choices=("uint32", "uint16"), help="the type of an array's ids (uint32)"
+    )
+    encoding.add_argument(
+        "--threads",
+        metavar="N",
+        type=whole_number(1, MOST_THREADS),
+        help="how many work at once (as many as there are cores)",
+    )
+    encoding.add_argument(
         "--allow-special",
         metavar="TOKEN",
         action="append",
         default=[],
         help="a special token that the files may hold, or `all`; others are plain text; repeatable",
     )
-    encoding.add_argument("--bos", action="store_true", help="the reserved id BOS before each file")
-    encoding.add_argument("--eos", action="store_true", help="the reserved id EOS behind each file")
+    encoding.add_argument(
+        "--bos", action="store_true", help="the reserved id BOS before each document"
+    )
+    encoding.add_argument(
+        "--eos", action="store_true", help="the reserved id EOS behind each document"
+    )
     encoding.add_argument(
         "--add-special-tokens",
         action="store_true",
-        help="around each file what a tokenizer.json wants around a text",
+        help="around each document what a tokenizer.json wants around a text",
     )
 
 
@@ -266,6 +288,14 @@ def whole_number(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
     return convert
 
 
+def documents(text: str) -> str:
+    try:
+        separation(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def split_pattern(text: str) -> str | None:
     if text == "none":
         return None
@@ -312,9 +342,11 @@ HELP = {
     ),
     "encode": Help(
         "turn files into ids",
-        "Turn files, each of which is one document, into ids: a line of them for each file. An\n"
-        "output named *.npy is a NumPy array instead, uint32, with the ids of all files one after\n"
-        "another; with several files it needs --bos or --eos, which mark where they meet.",
+        "Turn files of any size, each of which is one document or many, into ids: a line of them\n"
+        "for each document. An output named *.npy is a NumPy array instead, with the ids of all\n"
+        "documents one after another, and one named *.bin the same without a header, each id\n"
+        "little-endian; with several documents they need --bos or --eos, which mark where they\n"
+        "meet.",
         "tokbpe encode my.tokbpe book.txt -o book.npy",
         accept_encoding,
     ),

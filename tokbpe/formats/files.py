@@ -32,20 +32,37 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def publish(path: Path, data: bytes) -> None:
-    """Write a new file, which appears in one step and complete, also if the process is killed.
+    """Write a new file: `new_file` for what is in memory."""
+    with new_file(path) as file:
+        write(file, data)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A new file to write to, which appears at the path in one step and complete when all is
+    written, also if the process is killed.
 
     FileExistsError if anything stands at the path, a dangling link included; another OSError if
     the file cannot be written. Both name the path, and nothing is left behind.
     """
     target = os.fsdecode(path)
-    try:
+    with naming_target(target):
         if os.path.lexists(target):
             raise already_there()
-        if not published_unnamed(target, data):
-            publish_named(target, data)
-    except OSError as error:
-        # The caller knows the target, but not what it was written through.
-        raise OSError(error.errno, error.strerror, target) from error
+        descriptor = unnamed(target)
+    if descriptor is None:
+        with named_file(target) as file:
+            yield file
+    else:
+        with open(descriptor, "w+b") as file:
+            with naming_writes(target):
+                yield file
+            with naming_target(target):
+                finish(file)
+                if not linked(descriptor, target):
+                    file.seek(0)
+                    with named_file(target) as copy:
+                        shutil.copyfileobj(file, copy)
     sync_folder(target)
 
 
@@ -71,46 +88,76 @@ def new_folder(path: Path) -> Iterator[str]:
     sync_folder(target)
 
 
-def published_unnamed(target: str, data: bytes) -> bool:
-    """Publish through a file without a name, of which a killed process leaves nothing.
+def unnamed(target: str) -> int | None:
+    """A new file without a name, of which a killed process leaves nothing.
 
-    False, with nothing done, where the system or the file system lacks such files.
+    None where the system or the file system lacks such files.
     """
     if not hasattr(os, "O_TMPFILE"):
-        return False
+        return None
     try:
-        descriptor = os.open(folder_of(target), os.O_TMPFILE | os.O_WRONLY, 0o666)
+        return os.open(folder_of(target), os.O_TMPFILE | os.O_RDWR, 0o666)
     except OSError:
-        return False  # a fault of the folder is met again, by the other way
-    with open(descriptor, "wb") as file:
-        write(file, data)
-        try:
-            # `src_dir_fd` is of no use to an absolute path, but makes Python call `linkat`, which
-            # follows the link in /proc to the file.
-            link = f"/proc/self/fd/{descriptor}"
-            os.link(link, target, src_dir_fd=descriptor, follow_symlinks=True)
-        except FileExistsError:
-            raise
-        except OSError:
-            return False  # no /proc
+        return None  # a fault of the folder is met again, by the other way
+
+
+def linked(descriptor: int, target: str) -> bool:
+    """Give a file its name; False where there is no way to."""
+    try:
+        # `src_dir_fd` is of no use to an absolute path, but makes Python call `linkat`, which
+        # follows the link in /proc to the file.
+        link = f"/proc/self/fd/{descriptor}"
+        os.link(link, target, src_dir_fd=descriptor, follow_symlinks=True)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False  # no /proc
     return True
 
 
-def publish_named(target: str, data: bytes) -> None:
-    """Publish through a hidden file beside the target, which a killed process leaves there."""
+@contextlib.contextmanager
+def named_file(target: str) -> Iterator[IO[bytes]]:
+    """A hidden file beside the target, which a killed process leaves there."""
     temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
+    with naming_target(target):
+        file = open(temporary, "xb")  # noqa: SIM115  (closed below: errors there are told else)
     try:
-        with open(temporary, "xb") as file:
-            write(file, data)
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            raise
-        except OSError:
-            rename(temporary, target)
+        with file:
+            with naming_writes(target):
+                yield file
+            with naming_target(target):
+                finish(file)
+        with naming_target(target):
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                raise
+            except OSError:
+                rename(temporary, target)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with naming_target(target), contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def naming_target(target: str) -> Iterator[None]:
+    """An OSError that is raised inside names the target: the caller knows that, but not what it
+    is written through."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, target) from error
+
+
+@contextlib.contextmanager
+def naming_writes(target: str) -> Iterator[None]:
+    """The same where a caller writes: that names no file. What names one may be reading it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, target) from error
 
 
 def rename(temporary: str, target: str) -> None:
@@ -122,8 +169,11 @@ def rename(temporary: str, target: str) -> None:
 
 
 def write(file: IO[bytes], data: bytes) -> None:
-    """Write to the disk, not only to the system's memory."""
     file.write(data)
+
+
+def finish(file: IO[bytes]) -> None:
+    """Have what was written on the disk, not only in the system's memory."""
     file.flush()
     os.fsync(file.fileno())
 

@@ -1,0 +1,57 @@
+"""Ids of files as the command line writes them: lines of text, mere numbers, a NumPy array.
+
+They come as the blocks of one file after another, which `Tokenizer.encode_file` gives.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+
+from tokbpe.encoding import Arrays
+
+
+def lines(files: Iterable[Iterable[Arrays]]) -> Iterator[bytes]:
+    """A line of ids for each document, in parts."""
+    for blocks in files:
+        begun = False  # whether there is a line that has not ended
+        between = ""  # what comes before the next id of it
+        for ids, offsets in blocks:
+            numbers = ids.tolist()
+            text = []
+            for index, (start, stop) in enumerate(pairwise([0, *offsets.tolist()])):
+                if index:  # what comes first belongs to the document before
+                    text.append("\n" if begun else "")
+                    begun, between = True, ""
+                if start < stop:
+                    text += [between, " ".join(map(str, numbers[start:stop]))]
+                    between = " "
+            yield "".join(text).encode("ascii")
+        if begun:
+            yield b"\n"
+
+
+def numbers(files: Iterable[Iterable[Arrays]]) -> Iterator[bytes]:
+    """All ids, little-endian, in parts."""
+    for blocks in files:
+        for ids, _ in blocks:
+            yield ids.astype(ids.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def write_array(file: IO[bytes], files: Iterable[Iterable[Arrays]], dtype: str) -> None:
+    """All ids as a .npy file."""
+    kind = np.dtype(dtype).newbyteorder("<")
+    size = 0
+    # How many there are stands before them, in a header that has the same size for any number.
+    write_header(file, kind, 0)
+    for part in numbers(files):
+        file.write(part)
+        size += len(part)
+    file.seek(0)
+    write_header(file, kind, size // kind.itemsize)
+
+
+def write_header(file: IO[bytes], kind: "np.dtype[np.unsignedinteger]", count: int) -> None:
+    header = {"descr": kind.str, "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(file, header)
