@@ -16,7 +16,7 @@ A long piece is taken apart first, where no merge can cross, and its parts are i
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
@@ -171,7 +171,10 @@ cdef class Encoding:
             free(self.spill)
             self.spill = NULL
             self.spill_capacity = 0
-        table.idle.append(self)
+        if table.spare is None:
+            table.spare = self
+        else:
+            table.idle.append(self)
         return 0
 
     # The word cache
@@ -593,10 +596,11 @@ cdef class Encoding:
 
 cdef list as_list(const uint32_t *ids, size_t count):
     """Ids as Python's numbers."""
-    cdef size_t first, last
+    cdef size_t last
+    cdef size_t first = 0
     cdef list numbers = PyList_New(count)
     cdef bint kept = count > CHUNK and keep_numbers(ids, count)
-    for first in range(0, count, SLICE):
+    while first < count:
         last = min(count, first + SLICE)
         if kept:
             put_kept(numbers, ids, first, last)
@@ -604,6 +608,7 @@ cdef list as_list(const uint32_t *ids, size_t count):
             put_numbers(numbers, ids, first, last)
         if last < count:
             PyErr_CheckSignals()
+        first = last
     return numbers
 
 
@@ -633,8 +638,12 @@ cdef int put_kept(list numbers, const uint32_t *ids, size_t first, size_t last) 
 
 cdef int put_numbers(list numbers, const uint32_t *ids, size_t first, size_t last) except -1:
     cdef size_t i
+    cdef size_t kept = len(NUMBERS)
     for i in range(first, last):
-        number = NUMBERS[ids[i]] if ids[i] < len(NUMBERS) else ids[i]
+        if ids[i] < kept:
+            number = <object> PyList_GET_ITEM(NUMBERS, ids[i])
+        else:
+            number = ids[i]
         Py_INCREF(number)
         PyList_SET_ITEM(numbers, i, number)
     return 0
@@ -642,7 +651,13 @@ cdef int put_numbers(list numbers, const uint32_t *ids, size_t first, size_t las
 
 cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size):
     """An encoding for documents that have so many bytes together."""
-    cdef Encoding encoding = table.idle.pop() if table.idle else Encoding()
+    cdef Encoding encoding = table.spare
+    if encoding is not None:
+        table.spare = None
+    elif table.idle:
+        encoding = table.idle.pop()
+    else:
+        encoding = Encoding()
     encoding.open(table, special, size)
     return encoding
 

@@ -48,7 +48,8 @@ cdef class EncodingTable:
     cdef bint takes_whole  # pieces that it finds there
     cdef size_t longest  # piece
     cdef uint64_t *powers  # of the factor of the hash, up to the longest piece
-    cdef list idle  # encodings, with their caches of words
+    cdef object spare  # an encoding, with its cache of words, that is not in use; or None
+    cdef list idle  # more of them
     cdef public size_t cache_limit  # bytes of all caches, also those that are in use,
     cdef readonly size_t cache_size  # and how many they have
     cdef dict symbols
