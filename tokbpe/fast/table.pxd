@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable
+from .junctions cimport Junctions
 from .merges cimport MergeTable
 from .numbering cimport MergeList
 from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
@@ -36,6 +37,7 @@ cdef class EncodingTable:
 
     cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
     cdef MergeTable merges  # when some text has come, if they can be numbered
+    cdef Junctions *junctions  # when they were asked for
     cdef bint warm  # whether all is prepared for much text
     cdef bint listed  # whether all pairs are in `ranks`
     cdef size_t text_size  # how many bytes have come
@@ -67,6 +69,7 @@ cdef class EncodingTable:
     cdef int read_symbols(self) except -1
     cdef int read_merges(self, dict merges, bint rank_is_id) except -1
     cdef int read_whole_pieces(self, dict pieces) except -1
+    cdef const Junctions *made_junctions(self) noexcept
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil
     cdef bint number_merges(self, MergeTable *merges) except -1 nogil
     cdef int add_symbols(self, MergeList *all) except -1 nogil
