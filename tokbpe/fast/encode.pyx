@@ -209,15 +209,13 @@ cdef class Encoding:
         """Know all pieces that are taken whole and that a key can hold: what the cache lacks need
         not be looked up in the vocabulary then."""
         cdef const PieceIndex *pieces = &self.table.pieces
-        cdef const uint8_t *piece
         cdef size_t number, size
         cdef size_t count = 0
         for number in range(pieces.count):
-            piece = pieces.bytes + pieces.starts[number]
             size = piece_size(pieces, number)
             if 0 < size <= SHORT_WORD:
                 self.add_item(count, number, tokbpe_word_key(
-                    piece, size, pieces.starts[pieces.count] - pieces.starts[number], size))
+                    pieces.bytes, pieces.starts[number], size, pieces.starts[pieces.count], size))
                 count += 1
             if count == CHUNK or number + 1 == pieces.count:
                 self.keep_seeds(count)
@@ -453,7 +451,7 @@ cdef class Encoding:
             if size > SHORT_WORD:
                 break
             self.add_item(count, end, tokbpe_word_key(
-                scanner.data + start, size, scanner.size - start, size))
+                scanner.data, start, size, scanner.size, size))
             start = end
             self.next += 1
             count += 1
@@ -497,7 +495,7 @@ cdef class Encoding:
             size = end - start
             if size <= SHORT_WORD:
                 key = tokbpe_word_key(
-                    piece + start, size, scanner.size - self.at, size | self.part_tag)
+                    scanner.data, self.at, size, scanner.size, size | self.part_tag)
             elif size <= LONGEST_WORD:
                 key = tokbpe_long_key(piece + start, size, <size_t> LONG | self.part_tag)
             else:
