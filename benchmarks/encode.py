@@ -158,6 +158,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     names = options.peers or peers.installed()
+    versions = peers.versions(names)
     with tempfile.TemporaryDirectory() as scratch:
         files = Files(Path(os.environ["TOKBPE_DATA"]), Path(scratch), options.megabytes)
         rows = []
@@ -166,7 +167,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             rows.append({**case._asdict(), "peers": of_case(case, names, files, options)})
     return {
         "machine": machine(),
-        "versions": peers.versions(names),
+        "versions": versions,
         "rounds": options.rounds,
         "megabytes": options.megabytes,
         "rows": rows,
