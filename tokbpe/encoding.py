@@ -60,10 +60,11 @@ class DocumentEncoder:
         self.engine = engine
         method = methods.get(vocabulary.method)
         self.own: methods.Encoder | None = None
-        self.arrays = engines.with_arrays(engine)
+        self.arrays: engines.ArrayEngine | None = None  # the same engine, if it makes arrays
         if hasattr(method, "encoder"):
             self.own = method.encoder(vocabulary)
         else:
+            self.arrays = engines.with_arrays(engine)
             self.table = engine.encoding_table(*methods.table_parts(vocabulary))
         # Whether nothing is done to a text before the engine has it.
         self.simple = (
@@ -90,7 +91,7 @@ class DocumentEncoder:
 
     @property
     def has_cache(self) -> bool:
-        return self.own is None and self.arrays is not None
+        return self.arrays is not None
 
     # What is found beside plain text
 
