@@ -238,6 +238,14 @@ cdef class Encoding:
                 keep_word(&self.cache, slot, self.items.keys[i], piece, &id, 1)
         return 0
 
+    def cleared(self):
+        """Free the cache; how many bytes it had."""
+        return self.drop_cache()
+
+    def kept(self):
+        """How many bytes are kept beside the cache."""
+        return (self.capacity + self.spill_capacity) * sizeof(uint32_t)
+
     cdef size_t drop_cache(self) noexcept:
         """Free the cache; how many bytes it had."""
         cdef size_t size = words_size(self.cache.bits) if self.cache.slots else 0

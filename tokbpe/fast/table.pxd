@@ -59,6 +59,7 @@ cdef class EncodingTable:
     cdef int kind
     cdef int unit
 
+    cdef list idle_encodings(self)
     cdef void close(self) noexcept
     cdef bint read_pieces(self, alphabet) except -1
     cdef bint rank_later(self) except -1

@@ -117,6 +117,22 @@ cdef class EncodingTable:
         self.junctions = NULL
         self.listed = False
 
+    # The memory of encodings
+
+    def memory(self):
+        """How many bytes the caches of words have, and what else is kept for the next encoding."""
+        return self.cache_size + sum(encoding.kept() for encoding in self.idle_encodings())
+
+    def clear_cache(self):
+        """Free the memory of encodings, but of those that are going on."""
+        idle = self.idle_encodings()
+        self.spare, self.idle = None, []
+        for encoding in idle:
+            self.cache_size -= encoding.cleared()
+
+    cdef list idle_encodings(self):
+        return self.idle if self.spare is None else [*self.idle, self.spare]
+
     # From arrays. False where anything is not as it should be.
 
     cdef bint read_pieces(self, alphabet) except -1:
