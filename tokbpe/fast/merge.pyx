@@ -345,7 +345,7 @@ cdef size_t drop_tokens(
     cdef size_t size = 0
     while count[0] and size < least:
         count[0] -= 1
-        size += merges.sizes[numbers[count[0]]]
+        size += merges.halves[numbers[count[0]]].size
     return size
 
 
