@@ -147,8 +147,7 @@ cdef class Encoding:
         table.text_size += size
         if table.text_size >= WARM_TEXT and not table.warm:
             table.warm_up()
-        self.merging.by_bytes = not table.listed
-        self.merging.packed = table.warm and table.merges.slots != NULL
+        self.merging.look_at_table()
         self.by_chunks = (
             table.warm
             and table.unit == BYTE

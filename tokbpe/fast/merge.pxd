@@ -30,6 +30,7 @@ cdef class Merging:
     cdef size_t heap_size
     cdef size_t heap_capacity
 
+    cdef int look_at_table(self) noexcept
     cdef size_t merged(
         self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
     ) except 0 nogil

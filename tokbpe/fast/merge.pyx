@@ -48,8 +48,13 @@ cdef class Merging:
 
     def __cinit__(self, EncodingTable table not None):
         self.table = table
-        self.packed = table.warm and table.merges.slots != NULL
-        self.by_bytes = not table.listed and not self.packed
+        self.look_at_table()
+
+    cdef int look_at_table(self) noexcept:
+        """See what the table has prepared: another thread may be about to prepare more."""
+        self.packed = self.table.warm and self.table.merges.slots != NULL
+        self.by_bytes = not self.table.listed and not self.packed
+        return 0
 
     def __dealloc__(self):
         free(self.tokens)
