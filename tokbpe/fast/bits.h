@@ -62,13 +62,16 @@ static inline uint32_t tokbpe_less(uint32_t x, uint32_t y)
 }
 
 /* Without a branch, and without vectors, which would wait for what was stored just before. */
-static inline uint32_t tokbpe_least_of_16(const uint32_t *keys)
+static inline uint32_t tokbpe_least_of_8(const uint32_t *keys)
 {
     uint32_t a = tokbpe_less(tokbpe_less(keys[0], keys[1]), tokbpe_less(keys[2], keys[3]));
     uint32_t b = tokbpe_less(tokbpe_less(keys[4], keys[5]), tokbpe_less(keys[6], keys[7]));
-    uint32_t c = tokbpe_less(tokbpe_less(keys[8], keys[9]), tokbpe_less(keys[10], keys[11]));
-    uint32_t d = tokbpe_less(tokbpe_less(keys[12], keys[13]), tokbpe_less(keys[14], keys[15]));
-    return tokbpe_less(tokbpe_less(a, b), tokbpe_less(c, d));
+    return tokbpe_less(a, b);
+}
+
+static inline uint32_t tokbpe_least_of_16(const uint32_t *keys)
+{
+    return tokbpe_less(tokbpe_least_of_8(keys), tokbpe_least_of_8(keys + 8));
 }
 
 #endif

@@ -48,6 +48,7 @@ cdef struct MergeTable:
     Halves *halves  # by number
     uint32_t *ids  # by number; NULL: the number is the id
     uint32_t[256] symbols  # the numbers of single bytes; NOT_FOUND: there is none
+    bint all_bytes  # whether there is a number for each
     uint32_t *byte_merges  # what two single bytes merge to
 
 
@@ -135,7 +136,9 @@ cdef inline uint32_t find_merge(
 cdef inline void fill_byte_merges(MergeTable *table) noexcept nogil:
     """When all merges are there."""
     cdef size_t left, right
+    table.all_bytes = True
     for left in range(256):
+        table.all_bytes = table.all_bytes and table.symbols[left] != NOT_FOUND
         for right in range(256):
             if table.symbols[left] != NOT_FOUND and table.symbols[right] != NOT_FOUND:
                 table.byte_merges[left << 8 | right] = find_merge(

@@ -18,6 +18,7 @@ cdef extern from "bits.h" nogil:
     uint32_t tokbpe_highest_bit(uint32_t word) noexcept
     uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit) noexcept
     uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit) noexcept
+    uint32_t tokbpe_least_of_8(const uint32_t *keys) noexcept
     uint32_t tokbpe_least_of_16(const uint32_t *keys) noexcept
 
 
@@ -35,10 +36,11 @@ cdef inline size_t merge_few(
     const MergeTable *merges,
     const uint8_t *bytes,  # IN
     size_t size,  # 2 .. FEW_BYTES; all bytes have symbols
-    uint32_t *tokens,  # OUT: room for FEW_BYTES
+    uint32_t *merged,  # OUT
 ) noexcept nogil:
     """The tokens that some bytes are merged to; how many."""
     cdef uint32_t[FEW_BYTES] keys
+    cdef uint32_t[FEW_BYTES] tokens
     cdef uint32_t i, place, right, token, above, below
     cdef uint32_t starts = <uint32_t> 0x1FFFF >> (FEW_BYTES - size)  # of tokens, and the end
     cdef uint32_t end = <uint32_t> size
@@ -49,7 +51,7 @@ cdef inline size_t merge_few(
         tokens[i] = merges.symbols[bytes[i]]
     tokens[end - 1] = merges.symbols[bytes[end - 1]]
     while True:
-        token = tokbpe_least_of_16(keys)
+        token = tokbpe_least_of_8(keys) if end <= 9 else tokbpe_least_of_16(keys)
         if token >= <uint32_t> FEW_DONE:
             break
         place = token & (FEW_BYTES - 1)
@@ -68,7 +70,7 @@ cdef inline size_t merge_few(
             keys[below] = find_merge(merges, tokens[below], token) << PLACE_BITS | below
     starts ^= <uint32_t> 1 << end
     while starts:
-        tokens[count] = tokens[tokbpe_lowest_bit(starts)]
+        merged[count] = tokens[tokbpe_lowest_bit(starts)]
         starts &= starts - 1
         count += 1
     return count
