@@ -1,4 +1,5 @@
-/* Bits of a word, and the least of sixteen keys, in C for what processors do in one step. */
+/* Bits of a word, and keys of which the least is looked for, in C for what processors do in one step
+ * and for shifts that lose bits. */
 #ifndef TOKBPE_BITS_H
 #define TOKBPE_BITS_H
 
@@ -54,6 +55,12 @@ static inline uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit)
 static inline uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit)
 {
     return word & ((UINT32_C(1) << bit) - 1);
+}
+
+/* What no merge is, 2**32 - 1, gives a key that is higher than any of a merge. */
+static inline uint32_t tokbpe_merge_key(uint32_t number, uint32_t place_bits, uint32_t place)
+{
+    return number << place_bits | place;
 }
 
 static inline uint32_t tokbpe_less(uint32_t x, uint32_t y)

@@ -18,6 +18,7 @@ cdef extern from "bits.h" nogil:
     uint32_t tokbpe_highest_bit(uint32_t word) noexcept
     uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit) noexcept
     uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit) noexcept
+    uint32_t tokbpe_merge_key(uint32_t number, uint32_t place_bits, uint32_t place) noexcept
     uint32_t tokbpe_least_of_8(const uint32_t *keys) noexcept
     uint32_t tokbpe_least_of_16(const uint32_t *keys) noexcept
 
@@ -47,7 +48,8 @@ cdef inline size_t merge_few(
     cdef size_t count = 0
     memset(keys, 0xFF, sizeof(keys))
     for i in range(end - 1):
-        keys[i] = merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]] << PLACE_BITS | i
+        keys[i] = tokbpe_merge_key(
+            merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]], PLACE_BITS, i)
         tokens[i] = merges.symbols[bytes[i]]
     tokens[end - 1] = merges.symbols[bytes[end - 1]]
     while True:
@@ -63,11 +65,13 @@ cdef inline size_t merge_few(
         above = tokbpe_lowest_bit(tokbpe_bits_above(starts, place))
         keys[place] = NOT_FOUND
         if above < end:
-            keys[place] = find_merge(merges, token, tokens[above]) << PLACE_BITS | place
+            keys[place] = tokbpe_merge_key(
+                find_merge(merges, token, tokens[above]), PLACE_BITS, place)
         below = tokbpe_bits_below(starts, place)
         if below:
             below = tokbpe_highest_bit(below)
-            keys[below] = find_merge(merges, tokens[below], token) << PLACE_BITS | below
+            keys[below] = tokbpe_merge_key(
+                find_merge(merges, tokens[below], token), PLACE_BITS, below)
     starts ^= <uint32_t> 1 << end
     while starts:
         merged[count] = tokens[tokbpe_lowest_bit(starts)]
@@ -97,7 +101,8 @@ cdef inline size_t merge_window(
         after[i] = <uint16_t> (i + 1)
         before[i + 1] = <uint16_t> i
     for i in range(end - 1):
-        keys[i] = merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]] << WINDOW_BITS | i
+        keys[i] = tokbpe_merge_key(
+            merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]], WINDOW_BITS, i)
     for i in range(0, end, 16):
         least[i // 16] = tokbpe_least_of_16(keys + i)
     while True:
@@ -114,10 +119,12 @@ cdef inline size_t merge_window(
         before[above] = <uint16_t> place
         keys[place] = NOT_FOUND
         if above < end:
-            keys[place] = find_merge(merges, token, tokens[above]) << WINDOW_BITS | place
+            keys[place] = tokbpe_merge_key(
+                find_merge(merges, token, tokens[above]), WINDOW_BITS, place)
         if place:
             below = before[place]
-            keys[below] = find_merge(merges, tokens[below], token) << WINDOW_BITS | below
+            keys[below] = tokbpe_merge_key(
+                find_merge(merges, tokens[below], token), WINDOW_BITS, below)
             if below // 16 != place // 16:
                 least[below // 16] = tokbpe_least_of_16(keys + below // 16 * 16)
         if right // 16 != place // 16:
