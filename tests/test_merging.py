@@ -186,6 +186,11 @@ def test_tokens_longer_than_a_window():
     agree(*found, [b"a" * size for size in (300, 2047, 2048, 5001)] + [b"ba" * 400], numbered=True)
 
 
+def test_tokens_longer_than_any_text():
+    merges = [(97, 97), *[(id, id) for id in range(256, 296)]]
+    agree(*both(BYTES, pairs(merges)), [b"a" * 1000, b"ba" * 200], numbered=True)
+
+
 def test_a_byte_that_the_alphabet_lacks():
     found, *_ = both((*BYTES[:98], b"aa"), NOTHING, None, None, "byte", None, "rank_by_piece")
     for size in (1, FEW, WINDOW_SIZE, 1000):

@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 import numpy as np
 
@@ -141,17 +141,16 @@ cdef class Merging:
     ) except 0 nogil:
         """As `merged_part`, when the merges have numbers."""
         cdef const MergeTable *merges = &self.table.merges
-        cdef uint32_t[FEW_BYTES] few
         cdef size_t i
         cdef size_t count = 1
-        for i in range(size):
-            if merges.symbols[piece[i]] == NONE:
-                return self.read_bytes(piece, size, position, ids)  # which tells the error
+        if not merges.all_bytes:
+            for i in range(size):
+                if merges.symbols[piece[i]] == NONE:
+                    return self.read_bytes(piece, size, position, ids)  # which tells the error
         if size == 1:
             ids[0] = merges.symbols[piece[0]]
         elif size <= FEW_BYTES:
-            count = merge_few(merges, piece, size, few)
-            memcpy(ids, few, count * sizeof(uint32_t))
+            count = merge_few(merges, piece, size, ids)
         elif size <= WINDOW:
             count = merge_window(merges, piece, size, ids)
         else:

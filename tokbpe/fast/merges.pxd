@@ -19,6 +19,7 @@ cdef extern from "merges.h" nogil:
     bint tokbpe_is_merge(uint64_t slot, uint32_t left, uint32_t right) noexcept
     uint32_t tokbpe_merged_number(uint64_t slot) noexcept
     uint64_t tokbpe_filter_bits(uint64_t hash) noexcept
+    uint32_t tokbpe_joined_size(uint32_t left, uint32_t right) noexcept
 
 cdef extern from "pages.h" nogil:
     void *tokbpe_zeroed(size_t count, size_t size) noexcept
@@ -32,7 +33,7 @@ cdef enum:
     BYTE_PAIRS = 65536
 
 
-# What a token is merged from, if it is; both NOT_FOUND: it is a symbol, or merging does not yield it.
+# What a token is merged from; both NOT_FOUND: it is a symbol, or merging does not yield it.
 cdef struct Halves:
     uint32_t left
     uint32_t right
@@ -48,6 +49,7 @@ cdef struct MergeTable:
     Halves *halves  # by number
     uint32_t *ids  # by number; NULL: the number is the id
     uint32_t[256] symbols  # the numbers of single bytes; NOT_FOUND: there is none
+    bint all_bytes  # whether there is a number for each
     uint32_t *byte_merges  # what two single bytes merge to
 
 
@@ -113,7 +115,8 @@ cdef inline void put_merge(
     table.slots[place] = tokbpe_merge_slot(left, right, number)
     table.filter[hash >> (64 - table.filter_bits)] |= tokbpe_filter_bits(hash)
     table.halves[number] = Halves(
-        left, right, table.halves[left].size + table.halves[right].size)
+        left, right, tokbpe_joined_size(table.halves[left].size, table.halves[right].size)
+    )
 
 
 cdef inline uint32_t find_merge(
@@ -135,7 +138,9 @@ cdef inline uint32_t find_merge(
 cdef inline void fill_byte_merges(MergeTable *table) noexcept nogil:
     """When all merges are there."""
     cdef size_t left, right
+    table.all_bytes = True
     for left in range(256):
+        table.all_bytes = table.all_bytes and table.symbols[left] != NOT_FOUND
         for right in range(256):
             if table.symbols[left] != NOT_FOUND and table.symbols[right] != NOT_FOUND:
                 table.byte_merges[left << 8 | right] = find_merge(
