@@ -78,7 +78,7 @@ TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
 {
     uint8_t classified[TOKBPE_CLASSIFIED];
     tokbpe_avx2_bytes found;
-    tokbpe_classify(block->bytes, beyond_ascii & block->starts, classified);
+    tokbpe_classify(block->bytes, beyond_ascii & ~block->tails, classified);
     found = tokbpe_avx2_load(classified);
     block->spaces |= tokbpe_avx2_having(found, TOKBPE_SPACE) & beyond_ascii;
     block->letters |= tokbpe_avx2_having(found, TOKBPE_LETTER) & beyond_ascii;
@@ -91,7 +91,7 @@ TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(
     const uint8_t *bytes, int size)
 {
     uint64_t inside = ~UINT64_C(0) >> (TOKBPE_BLOCK - size);
-    tokbpe_block block = {bytes, size, inside};
+    tokbpe_block block = {bytes, size, 0};
     tokbpe_avx2_bytes text, ascii;
     uint64_t beyond_ascii, small;
     if (size < TOKBPE_BLOCK) {
@@ -117,7 +117,7 @@ TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(
     if (beyond_ascii) {
         /* Bytes that continue a character are the least as signed numbers. */
         const __m256i lead = _mm256_set1_epi8(-64);
-        block.starts &= ~tokbpe_avx2_high_bits(
+        block.tails = tokbpe_avx2_high_bits(
             _mm256_cmpgt_epi8(lead, text.half[0]), _mm256_cmpgt_epi8(lead, text.half[1]));
         tokbpe_avx2_add_classified(&block, beyond_ascii);
     }

@@ -34,12 +34,12 @@ TOKBPE_AVX512 TOKBPE_INLINE tokbpe_block tokbpe_avx512_read(
     uint64_t beyond_ascii = _mm512_movepi8_mask(text);
     __m512i found = _mm512_maskz_permutex2var_epi8(
         inside, _mm512_loadu_si512(tokbpe_classes), text, _mm512_loadu_si512(tokbpe_classes + 64));
-    tokbpe_block block = {bytes, size, inside};
+    tokbpe_block block = {bytes, size, 0};
     if (beyond_ascii) {
         uint8_t classified[TOKBPE_CLASSIFIED];
         /* Bytes that continue a character are the least as signed numbers. */
-        block.starts &= _mm512_cmpge_epi8_mask(text, _mm512_set1_epi8(-64));
-        tokbpe_classify(bytes, beyond_ascii & block.starts, classified);
+        block.tails = _mm512_cmplt_epi8_mask(text, _mm512_set1_epi8(-64));
+        tokbpe_classify(bytes, beyond_ascii & ~block.tails, classified);
         found = _mm512_mask_loadu_epi8(found, beyond_ascii, classified);
     }
     block.spaces = tokbpe_avx512_having(found, TOKBPE_SPACE);

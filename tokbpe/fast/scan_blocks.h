@@ -21,7 +21,7 @@
 typedef struct {
     const uint8_t *bytes;
     int size;                                   /* the masks have no bits from here on */
-    uint64_t starts;                            /* of characters */
+    uint64_t tails;                             /* bytes that continue a character */
     uint64_t spaces, letters, numbers, others;  /* each byte is one of these */
     uint64_t upper, lower;                      /* letters and marks; many are both */
     uint64_t newlines;                          /* \r and \n */
@@ -54,16 +54,16 @@ TOKBPE_INLINE uint64_t tokbpe_firsts(uint64_t runs)
 TOKBPE_INLINE uint64_t tokbpe_last_spaces(const tokbpe_block *block, uint64_t spaces)
 {
     uint64_t lasts = spaces & ~(spaces >> 1) & tokbpe_bits_below(block->size - 1);
-    for (int i = 0; i < 2; i++)
-        lasts = (lasts & block->starts) | (lasts & ~block->starts) >> 1;
+    for (int i = 0; i < 2 && block->tails; i++)
+        lasts = (lasts & ~block->tails) | (lasts & block->tails) >> 1;
     return lasts;
 }
 
 /* All bytes of the characters that begin at the places given. */
 TOKBPE_INLINE uint64_t tokbpe_whole_characters(const tokbpe_block *block, uint64_t places)
 {
-    for (int i = 0; i < 3; i++)
-        places |= places << 1 & ~block->starts;
+    for (int i = 0; i < 3 && block->tails; i++)
+        places |= places << 1 & block->tails;
     return places;
 }
 
@@ -72,7 +72,7 @@ TOKBPE_INLINE uint64_t tokbpe_threes(const tokbpe_block *block)
 {
     uint64_t numbers = block->numbers, threes = 0;
     uint64_t firsts = tokbpe_firsts(numbers);
-    uint64_t rest = numbers & block->starts;
+    uint64_t rest = numbers & ~block->tails;
     int place, length = 0;
     if (!(numbers & numbers << 1 & numbers << 2 & numbers << 3))
         return 0;
@@ -187,7 +187,7 @@ TOKBPE_INLINE uint64_t tokbpe_cl100k_ends(const tokbpe_block *block, int pattern
     ends |= first_others | tokbpe_firsts(spaces) | tokbpe_indents(block, spaces);
     ends |= tokbpe_last_spaces(block, spaces) & ~block->newlines;
     if (pattern == TOKBPE_QWEN2)
-        ends |= block->numbers & block->starts;
+        ends |= block->numbers & ~block->tails;
     else
         ends |= tokbpe_firsts(block->numbers) | tokbpe_threes(block);
     /* White space at the end of the block may go on to a line end. */
