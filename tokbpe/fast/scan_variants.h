@@ -2,15 +2,17 @@
 #ifndef TOKBPE_SCAN_VARIANTS_H
 #define TOKBPE_SCAN_VARIANTS_H
 
-#include "scan_blocks.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scan_classes.h"
 
 /* As they are named in `split.pyx`, in this order. */
 enum { TOKBPE_BY_AVX512, TOKBPE_BY_AVX2 };
 
-/* See `tokbpe_scan_blocks`. */
+/* The ends of pieces from data[place] on, `most` of them or fewer, as far as they are sure. */
 typedef size_t (*tokbpe_scan)(
-    int pattern, const uint8_t *classes, const uint8_t *data, size_t place, size_t end,
-    size_t *ends, size_t most);
+    int pattern, const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most);
 
 #if defined(__GNUC__) && defined(__x86_64__)
 
