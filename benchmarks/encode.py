@@ -307,10 +307,10 @@ class Files:
 
 
 def safe_parts(text: str) -> Iterator[str]:
-    """Parts that give the ids of the whole: no piece of any pattern has a letter behind a line
-    end, and so none goes on from one part to the next."""
+    """Parts that give the ids of the whole: behind a lone line end, before a letter, all patterns
+    cut, and do so too where the text ends there."""
     start = 0
-    for match in re.finditer(r"\n(?=[^\W\d_])", text):
+    for match in re.finditer(r"(?<=\S)\n(?=[^\W\d_])", text):
         if match.end() >= start + SAFE_PART:
             yield text[start : match.end()]
             start = match.end()

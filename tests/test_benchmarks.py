@@ -196,7 +196,7 @@ def encoded(tmp_path_factory, small_data):
     """The file of a run of the script, and what the run printed."""
     pytest.importorskip("tiktoken")
     file = tmp_path_factory.mktemp("figures") / "encode.json"
-    what = ["--parts", "arrays", "many", "threads", "--vocabularies", "cl100k"]
+    what = ["--parts", "arrays", "threads", "--vocabularies", "cl100k"]
     few = ["--corpora", "mixed", "--peers", "tokbpe", "tiktoken", "--rounds", 1]
     options = [*what, *few, "--megabytes", 0.02, "--json", file]
     done = run("encode.py", *options, TOKBPE_DATA=str(small_data))
@@ -212,12 +212,11 @@ def test_encode_measures_each_way_once(encoded):
         ("one", "array", 2),
         ("paragraphs", "array", 1),
         ("paragraphs", "array", 2),
-        ("paragraphs", "list", 1),
     ]
     for row in figures["rows"]:
         for name, found in row["peers"].items():
             assert found["differing"] == 0, name
-            assert all(15_000 < size <= 20_000 for size in found["bytes"])
+            assert all(5000 < size <= 20_000 for size in found["bytes"])
             assert min(found[phase][clock] for phase in PHASES for clock in ("cpu", "wall")) > 0
     assert {len(row["peers"]) for row in figures["rows"] if row["threads"] == 1} == {2}
     assert figures["versions"].keys() == {"tokbpe", "tiktoken"}
@@ -348,12 +347,12 @@ def test_texts_of_a_kind_do_not_overlap(benchmark, texts):
     module = benchmark("texts")
     whole = demo.multilingual_text()
     first, second = module.two_parts(texts / "corpora", "ru", 1001)
-    assert (first + second).encode() == whole[: len((first + second).encode())]
-    assert 0 <= 2002 - len((first + second).encode()) <= 6  # characters that were cut
+    assert first == whole[:1001].decode(errors="ignore")
+    assert second == whole[1001:2002].decode(errors="ignore")
     for kind in ("paragraphs", "lines"):
         documents = module.documents(whole.decode(), kind)
         assert "".join(documents) == whole.decode()
-        assert len(documents) > 10
+        assert len(documents) > 5
 
 
 def test_hard_texts_have_their_size(benchmark):
@@ -364,10 +363,10 @@ def test_hard_texts_have_their_size(benchmark):
 def test_safe_parts_give_the_ids_of_the_whole(benchmark, monkeypatch):
     encode = benchmark("encode")
     monkeypatch.setattr(encode, "SAFE_PART", 50)
-    text = demo.multilingual_text().decode() + "a\n\nb\n c\r\nd/\ne\n/\n"
+    text = demo.multilingual_text().decode() + "a\n\nb\n c\r\nd/\ne\n/\n \nf \ng." * 20
     parts = [*encode.safe_parts(text)]
     assert "".join(parts) == text
-    assert len(parts) > 10
+    assert len(parts) > 5
     for pattern in ("gpt2", "cl100k", "o200k", "qwen2"):
         pieces = [piece for part in parts for piece in fast.split(part, pattern)]
         assert pieces == fast.split(text, pattern), pattern
