@@ -442,6 +442,16 @@ def test_a_large_document_is_written_in_parts(run, monkeypatch, name):
         assert ids.tolist() == row
 
 
+def test_what_a_file_puts_around_a_text_marks_documents(run):
+    vocabulary = Vocabulary("byte", (b"a", b"b"), special_tokens={"<s>": 2}, frame=((2,), ()))
+    Tokenizer.from_vocabulary(vocabulary).save("framed")
+    Path("lines").write_bytes(b"ab\nb")
+    command = ["encode", "framed", "lines", "--documents", "line", "-o", "ids.npy"]
+    assert run(*command)[0] == 2
+    assert run(*command, "--add-special-tokens") == (0, b"", "")
+    assert np.load("ids.npy").tolist() == [2, 0, 1, 2, 1]
+
+
 def test_no_ids_in_an_array(run):
     Path("empty").touch()
     assert run("encode", "saved", "empty", "-o", "ids.npy") == (0, b"", "")

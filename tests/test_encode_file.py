@@ -174,7 +174,7 @@ FILES = st.lists(
 @given(
     data=FILES,
     engine=st.sampled_from(engines.NAMES),
-    documents=st.sampled_from(["whole", "line", "--", b"\n\n", "a", "\n--"]),
+    documents=st.sampled_from(["whole", "line", "--", b"\n\n", "a", "\n--", "a b low a"]),
     size=st.integers(1, 40),
     options=st.sampled_from(
         [{}, {"allowed_special": "all"}, {"bos": True}, {"eos": True, "bos": True}]
@@ -197,7 +197,9 @@ def test_blocks(name, data, engine, documents, size, options, dtype):
 @core
 @given(
     data=FILES,
-    spellings=st.dictionaries(st.sampled_from(["<e>", "a b", "low", " ", "low ", "\n"]), FLAGS),
+    spellings=st.dictionaries(
+        st.sampled_from(["<e>", "a b", "low", " ", "low ", "\n", "w lo", "low low"]), FLAGS
+    ),
     size=st.integers(1, 20),
     prefix=st.booleans(),
 )
@@ -211,6 +213,33 @@ def test_flags_of_tokens(data, spellings, size, prefix):
     tokenizer = Tokenizer.from_vocabulary(vocabulary)
     found = tokenizer.encode_file(io.BytesIO(data), block_bytes=size)
     assert rows_of(found) == [tokenizer.encode_bytes(data)]
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_what_begins_before_a_cut_is_seen_to_its_end(size):
+    """A separator and a token, with spaces, of which a block may hold the beginning."""
+    data = b"low a b low a b low a low a b low"
+    vocabulary = replace(
+        made("gpt2", "fast")._vocabulary, special_tokens={"a b low a b": 400, "w a lo": 401}
+    )
+    tokenizer = Tokenizer.from_vocabulary(vocabulary)
+    for documents in ("whole", "a b low a", "w a"):
+        for allowed in ((), "all"):
+            found = tokenizer.encode_file(
+                io.BytesIO(data), documents=documents, block_bytes=size, allowed_special=allowed
+            )
+            assert rows_of(found) == [
+                tokenizer.encode_bytes(document, allowed_special=allowed)
+                for document in documents_of(data, documents)
+            ]
+
+
+def test_a_space_is_put_in_front_of_a_document_once():
+    tokenizer = made("gpt2", "fast", prefix_space=True)
+    data = b"low\nlow\nlow\nlow low\nlow\nlow"
+    for size in range(1, 20):
+        found = tokenizer.encode_file(io.BytesIO(data), block_bytes=size)
+        assert rows_of(found) == [tokenizer.encode_bytes(data)]
 
 
 def test_large_documents_are_cut_and_small_ones_are_not():
@@ -381,6 +410,14 @@ def test_errors_in_a_part_of_a_document():
     tokenizer = Tokenizer("abc\n ")
     data = b"abc\n" + b"ab c" * 10 + b"x"
     message = r"^document 1: from byte 34 on: byte 0x78 at byte position 6 is"
+    with pytest.raises(ValueError, match=message):
+        list(tokenizer.encode_file(io.BytesIO(data), documents="line", block_bytes=12))
+
+
+def test_errors_behind_a_document_in_parts():
+    tokenizer = Tokenizer("abc\n ")
+    data = b"ab c" * 10 + b"\nabc\nx"
+    message = r"^document 2: byte 0x78 at byte position 0 is"
     with pytest.raises(ValueError, match=message):
         list(tokenizer.encode_file(io.BytesIO(data), documents="line", block_bytes=12))
 
