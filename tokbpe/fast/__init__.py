@@ -15,6 +15,7 @@ try:
     from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
+    from tokbpe.fast.encoder import Encoder
     from tokbpe.fast.ranks import cut_pieces, read_ranks
     from tokbpe.fast.special import cut_special, special_table
     from tokbpe.fast.split import split
@@ -29,6 +30,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
+    "Encoder",
     "count",
     "count_batch",
     "count_pairs",
