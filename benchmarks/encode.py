@@ -117,7 +117,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     whole.add_argument("--documents", nargs="+", choices=(ONE, "paragraphs", "lines"))
     whole.add_argument("--outputs", nargs="+", choices=(LIST, ARRAY))
     whole.add_argument("--threads", nargs="+", type=int)
-    whole.add_argument("--megabytes", type=float, default=5, help="of each text (default: 5)")
+    whole.add_argument("--megabytes", type=float, default=10, help="of each text (default: 10)")
     whole.add_argument("--rounds", type=int, default=5, help="that are measured (default: 5)")
     whole.add_argument("--limit", type=float, default=120, help="seconds of a process, at most")
     if "--quick" in (sys.argv[1:] if argv is None else argv):
@@ -158,6 +158,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     names = options.peers or peers.installed()
+    versions = peers.versions(names)
     with tempfile.TemporaryDirectory() as scratch:
         files = Files(Path(os.environ["TOKBPE_DATA"]), Path(scratch), options.megabytes)
         rows = []
@@ -166,7 +167,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             rows.append({**case._asdict(), "peers": of_case(case, names, files, options)})
     return {
         "machine": machine(),
-        "versions": peers.versions(names),
+        "versions": versions,
         "rounds": options.rounds,
         "megabytes": options.megabytes,
         "rows": rows,

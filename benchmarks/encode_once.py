@@ -14,14 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from peers import ARRAY, LIST, MANY, ONE, PEERS, Calls, Unsupported, Vocabulary
 from texts import SENTENCE, documents, five_characters, sentences
 from timing import clocked, peak_megabytes
 
 PHASES = ("cold", "next", "warm")
-CALLS = 20_000  # of one short text
-SHORT_ROUNDS = 5
-SHORT_STRINGS = 100_000
+CALLS = 5_000  # with short texts, so often
+REPEATS = 5
+STRINGS = 100_000  # of a batch
 
 
 class Job(NamedTuple):
@@ -96,16 +97,19 @@ def short_calls(job: Job, calls: Calls) -> dict[str, Any]:
     text = given(Path(job.texts[0]), ONE)
     various = sentences(text)
     figures: dict[str, Any] = {
-        "same": for_each(call, [SENTENCE] * CALLS),
-        "various": for_each(call, various * (CALLS // len(various) + 1)),
+        "same": median_seconds(call, [SENTENCE] * CALLS),
+        "various": median_seconds(call, various * (CALLS // len(various) + 1)),
         "differing": differing([call(sentence) for sentence in various], job.ids[0]),
     }
     if (MANY, LIST) in calls:
-        batch = calls[MANY, LIST]
-        strings = five_characters(text, SHORT_STRINGS)
+        strings = five_characters(text, STRINGS)
         figures["loop"] = for_each(call, strings)
-        figures["batch"] = median_seconds(lambda: batch(strings)) / len(strings)
+        figures["batch"] = clocked(lambda: calls[MANY, LIST](strings))[0].cpu / len(strings)
     return figures
+
+
+def median_seconds(call: Callable[[str], Any], texts: list[str]) -> float:
+    return statistics.median(for_each(call, texts) for _ in range(REPEATS))
 
 
 def for_each(call: Callable[[str], Any], texts: list[str]) -> float:
@@ -115,11 +119,7 @@ def for_each(call: Callable[[str], Any], texts: list[str]) -> float:
         for text in texts:
             call(text)
 
-    return median_seconds(loop) / len(texts)
-
-
-def median_seconds(call: Callable[[], Any]) -> float:
-    return statistics.median(clocked(call)[0].cpu for _ in range(SHORT_ROUNDS))
+    return clocked(loop)[0].cpu / len(texts)
 
 
 # Comparing
@@ -127,8 +127,6 @@ def median_seconds(call: Callable[[], Any]) -> float:
 
 def differing(result: Any, path: str) -> int:
     """How many ids are not those of the file, from the first that differs on."""
-    import numpy as np
-
     ids, expected = flat(result), np.load(path)
     shorter = min(len(ids), len(expected))
     unequal = np.flatnonzero(ids[:shorter] != expected[:shorter])
@@ -139,8 +137,6 @@ def differing(result: Any, path: str) -> int:
 
 def flat(result: Any) -> Any:
     """All ids of a result, one text after another, as one array."""
-    import numpy as np
-
     if isinstance(result, tuple):  # with offsets
         return np.asarray(result[0])
     if isinstance(result, list):

@@ -1,7 +1,7 @@
 """Whether real vocabularies give the ids of tiktoken and of Hugging Face's tokenizers.
 
     TOKBPE_DATA=... python benchmarks/exactness.py [--json FILE] [--bytes N] [--strings N]
-                                                   [--only NAME ...]
+                                                   [--only NAME ...] [--variants NAME ...]
 
 Needs the folder that TOKBPE_DATA names and the extras `bench` and `test`. For each vocabulary the
 ids of both are compared, special tokens allowed, on
@@ -11,8 +11,10 @@ ids of both are compared, special tokens allowed, on
 - awkward strings: those that other tokenizers got wrong,
 - each piece alone;
 
-and the two engines of tokbpe on samples of all these. Any difference ends the run with the first
-text that shows it. Prints, and writes as JSON, how much was compared.
+the arrays of tokbpe with its lists on all these, and on each text of the folder as one document
+for two threads; and the two engines of tokbpe on samples. All that is done once by each variant of
+the scanner that this machine runs, or by `--variants`, in a process of its own. Any difference ends
+the run with the first text that shows it. Prints, and writes as JSON, how much was compared.
 """
 
 import argparse
@@ -20,10 +22,12 @@ import hashlib
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +36,7 @@ from hypothesis import strategies as st
 from timing import machine, timed
 
 from tokbpe import Tokenizer
+from tokbpe.fast.split import VARIANT, VARIANTS
 
 TIKTOKEN = ("r50k_base", "p50k_base", "cl100k_base", "o200k_base")
 HUGGING_FACE = ("gpt2", "qwen3", "deepseek_v3")
@@ -66,13 +71,32 @@ class Peer(NamedTuple):
     theirs: Callable[[list[str]], list[list[int]]]  # the ids of texts
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    words = sys.argv[1:] if argv is None else [*argv]
+    options = parsed(words)
+    if options.variants == [VARIANT]:
+        compared = {VARIANT: by_this_process(options)}
+    else:
+        compared = {name: by_another_process(words, name) for name in options.variants}
+    figures = {"machine": machine(), "differences": 0, "compared": compared}
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--bytes", type=int, help="of each text")
     parser.add_argument("--strings", type=int, default=100_000, help="how many random strings")
     parser.add_argument("--only", nargs="+", default=[*TIKTOKEN, *HUGGING_FACE])
-    options = parser.parse_args()
+    parser.add_argument(
+        "--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS], help="of the scanner"
+    )
+    return parser.parse_args(argv)
+
+
+def by_this_process(options: argparse.Namespace) -> dict[str, dict[str, int]]:
+    """How much was compared, for each vocabulary."""
     folder = Path(os.environ["TOKBPE_DATA"])
     strings = random_strings(options.strings)
     rows = {}
@@ -80,10 +104,19 @@ def main() -> None:
         seconds, rows[name] = timed(
             lambda name=name: compared(peer(name, folder), folder, options.bytes, strings)
         )
-        print(name, json.dumps(rows[name]), f"{seconds:.0f} s", flush=True)
-    figures = {"machine": machine(), "differences": 0, "compared": rows}
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        print(VARIANT, name, json.dumps(rows[name]), f"{seconds:.0f} s", flush=True)
+    return rows
+
+
+def by_another_process(words: Sequence[str], variant: str) -> dict[str, dict[str, int]]:
+    """The same from a process that scans by a variant: it is chosen when tokbpe is imported."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        command = [sys.executable, __file__, *words, "--variants", variant, "--json", str(file)]
+        done = subprocess.run(command, env={**os.environ, "TOKBPE_SIMD": variant})
+        if done.returncode:
+            raise SystemExit(done.returncode)
+        return dict(json.loads(file.read_text())["compared"][variant])
 
 
 # The vocabularies
@@ -142,6 +175,7 @@ def compared(peer: Peer, folder: Path, size: int | None, strings: list[str]) -> 
         chunks = list(parts_of_text(folder / "corpora" / f"{name}.txt", size))
         text_bytes += sum(len(chunk.encode("utf-8")) for chunk in chunks)
         tokens += equal(peer, chunks)
+        arrays_agree(peer.ours, ["".join(chunks)])
         engines_agree(peer.ours, reference, chunks)
     for texts in (strings, CASES, alone):
         tokens += equal(peer, texts)
@@ -168,6 +202,7 @@ def equal(peer: Peer, texts: Iterable[str]) -> int:
                 if ours != theirs:
                     raise SystemExit(shown(peer, one, ours, theirs))
                 count += len(ours)
+            arrays_agree(peer.ours, batch)
             batch = []
     return count
 
@@ -178,6 +213,23 @@ def shown(peer: Peer, text: str, ours: list[int], theirs: list[int]) -> str:
         f"{peer.ours} differs at token {place} of {text[:200]!r}:\n"
         f"{ours[place : place + 20]}, where there is\n{theirs[place : place + 20]}"
     )
+
+
+def arrays_agree(ours: Tokenizer, texts: list[str]) -> None:
+    """Compare arrays and lists of all texts, alone and together. SystemExit where they differ."""
+    lists = [ours.encode(text, allowed_special="all") for text in texts]
+    ids, offsets = ours.encode_batch_arrays(texts, allowed_special="all", threads=2)
+    spans = pairwise(offsets.tolist())
+    for text, expected, (start, end) in zip(texts, lists, spans, strict=True):
+        alone = ours.encode_array(text, allowed_special="all", threads=2)
+        for found in (alone, ids[start:end]):
+            if found.tolist() != expected:
+                raise SystemExit(
+                    f"the arrays of {ours} differ on {text[:200]!r}: {found[:20]}, where the list "
+                    f"begins with {expected[:20]}"
+                )
+    if offsets[-1] != len(ids):
+        raise SystemExit(f"the offsets of {ours} end at {offsets[-1]} of {len(ids)} ids")
 
 
 def engines_agree(ours: Tokenizer, reference: Tokenizer, texts: Iterable[str]) -> None:

@@ -312,8 +312,11 @@ def installed() -> list[str]:
 def versions(names: list[str]) -> dict[str, str]:
     from importlib.metadata import version
 
-    modules = {PEERS[name].module for name in names}
-    return {module: version(DISTRIBUTIONS.get(module, module)) for module in sorted(modules)}
+    from tokbpe import __version__
+
+    modules = sorted({PEERS[name].module for name in names} - {"tokbpe"})
+    others = {module: version(DISTRIBUTIONS.get(module, module)) for module in modules}
+    return {"tokbpe": __version__, **others}
 
 
 def reference(vocabulary: Vocabulary) -> Callable[[list[str]], list[list[int]]]:

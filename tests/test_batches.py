@@ -153,3 +153,15 @@ def test_the_limit_of_the_caches(limit):
         assert fast.encode_batch([noise] * 3, found, threads=3) == [ids] * 3
         assert found.cache_size <= limit
     assert (found.cache_size > 0) == (limit > 0)
+
+
+@pytest.mark.core
+def test_caches_that_are_cleared():
+    found = table()
+    noise = text(200_000)
+    ids = fast.encode(noise, found)
+    fast.encode_batch([noise] * 4, found, threads=3)
+    assert found.memory() >= found.cache_size > 0
+    found.clear_cache()
+    assert found.memory() == found.cache_size == 0
+    assert fast.encode(noise, found) == ids

@@ -29,7 +29,7 @@ ROWS = (
     {"counting"},
     {"methods"},
     {"decoding", "encoding"},
-    {"blocks", "offsets", "tally"},
+    {"blocks", "offsets", "states", "tally"},
     {"equivalence"},
     {"formats"},
     {"show"},

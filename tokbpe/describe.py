@@ -6,11 +6,12 @@ from itertools import islice, pairwise
 from typing import Any
 
 from tokbpe import demo, methods, unicode
-from tokbpe.encoding import DocumentEncoder
+from tokbpe.encoding import CACHE_BYTES, DocumentEncoder
 from tokbpe.engines import Engine
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import Vocabulary
 
+WARM_TEXT = 2**20  # bytes, from which a cache is there
 SHOWN = 10  # of many tokens, gaps or pieces, in a line
 KINDS = {"byte": "bytes", "character": "characters", "word": "characters, inner and final"}
 
@@ -52,6 +53,7 @@ def facts(vocabulary: Vocabulary, engine: Engine, most_merges: int) -> dict[str,
         "frame": {"before": list(before), "behind": list(behind)},
         "lossless": vocabulary.lossless,
         **unreachable(vocabulary, pieces, engine),
+        "cache": cache(vocabulary, pieces, engine),
         "unicode": unicode.VERSION,
         "fingerprint": vocabulary.fingerprint(),
         "trainings": trainings,
@@ -141,6 +143,21 @@ def unreachable(
             elif encoder.encode(piece, nothing) != [id] and is_text(piece):
                 cut_alone.append({"id": id, "piece": piece.hex()})
     return {"never_made": never_made, "cut_alone": cut_alone}
+
+
+def cache(
+    vocabulary: Vocabulary, pieces: Iterable[tuple[int, bytes]], engine: Engine
+) -> dict[str, int] | None:
+    """How many bytes encoding may keep, and how many it does when it has seen all pieces; None
+    for an engine that keeps nothing."""
+    # Pieces are no text: they are neither normalized nor put behind a space.
+    encoder = DocumentEncoder(replace(vocabulary, normalizer=None, prefix_space=False), engine)
+    if not encoder.has_cache:
+        return None
+    encoder.limit_cache(CACHE_BYTES)
+    text = b"".join(piece for _, piece in pieces)
+    encoder.count(text * (1 + WARM_TEXT // (len(text) + 1)), encoder.finder(()))
+    return {"limit": CACHE_BYTES, "used": encoder.cache_used}
 
 
 def is_text(piece: bytes) -> bool:

@@ -25,6 +25,7 @@ ShortCut: TypeAlias = tuple[Callable[..., list[int]], Any, Any]
 Arrays: TypeAlias = tuple[NDArray[Any], NDArray[np.uint64]]  # ids, and where each document begins
 
 MOST_UINT16 = 2**16 - 1
+CACHE_BYTES = 2**26
 
 
 class Finder(NamedTuple):
@@ -59,16 +60,38 @@ class DocumentEncoder:
         self.engine = engine
         method = methods.get(vocabulary.method)
         self.own: methods.Encoder | None = None
-        self.arrays = engines.with_arrays(engine)
+        self.arrays: engines.ArrayEngine | None = None  # the same engine, if it makes arrays
         if hasattr(method, "encoder"):
             self.own = method.encoder(vocabulary)
         else:
+            self.arrays = engines.with_arrays(engine)
             self.table = engine.encoding_table(*methods.table_parts(vocabulary))
         # Whether nothing is done to a text before the engine has it.
         self.simple = (
             self.own is None and vocabulary.normalizer is None and not vocabulary.prefix_space
         )
         self.last: tuple[frozenset[str], Finder] = frozenset(), self.finder_of(())
+
+    # Caches, which the tables of the fast engine alone have
+
+    def limit_cache(self, size: int) -> None:
+        """Have caches and scratch memory of so many bytes at most."""
+        if self.has_cache:
+            self.table.cache_limit = size
+            self.table.clear_cache()
+
+    def clear_cache(self) -> None:
+        if self.has_cache:
+            self.table.clear_cache()
+
+    @property
+    def cache_used(self) -> int:
+        """How many bytes these have now."""
+        return self.table.memory() if self.has_cache else 0
+
+    @property
+    def has_cache(self) -> bool:
+        return self.arrays is not None
 
     # What is found beside plain text
 

@@ -1,7 +1,5 @@
 """`Tokenizer`, the class that users meet."""
 
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -11,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, blocks, engines, methods, native, special, tally
+from tokbpe import arguments, blocks, engines, methods, native, special, states, tally
 from tokbpe.arguments import Buffer, Document, Documents
 from tokbpe.decoding import DocumentDecoder
-from tokbpe.encoding import Arrays, DocumentEncoder, ShortCut, framed, id_type
+from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
 from tokbpe.formats.files import Path
 from tokbpe.methods import Merge, Options, Progress
@@ -26,7 +24,6 @@ from tokbpe.vocabulary import Vocabulary, lay_out
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LARGEST_TUPLE = 2**24
 NOTHING = ()  # no special tokens
-STATE_VERSION = 1
 
 Text = TypeVar("Text", str, Document)
 
@@ -64,6 +61,7 @@ class Tokenizer:
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     progress: True for a progress bar on a terminal, or a function that is called with the
         merges done and wanted.
+    cache_bytes: see the property, by which it can be changed.
 
     Raises TypeError or ValueError, naming the value, for arguments of the wrong type or out of
     bounds and for a corpus without bytes; UnicodeError for text with a lone surrogate, and for
@@ -88,7 +86,9 @@ class Tokenizer:
         special_ids: str | None = None,
         engine: str | None = None,
         progress: Progress = False,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
+        limit = arguments.cache_bytes(cache_bytes)
         options = Options(
             vocabulary_size=vocabulary_size,
             minimum_pair_frequency=minimum_pair_frequency,
@@ -102,6 +102,7 @@ class Tokenizer:
             progress=progress,
         )
         self._open(methods.train(method, corpus, options), engine)
+        self._cache_bytes = limit
 
     def _open(self, vocabulary: Vocabulary, engine: str | None) -> None:
         if not isinstance(vocabulary, Vocabulary):
@@ -112,6 +113,7 @@ class Tokenizer:
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
         self._known: Vocabulary | None = vocabulary
+        self._cache_bytes = CACHE_BYTES
         # What `encode` calls, and with what behind the text, when nothing is asked for.
         self._short_cut: ShortCut | None = None
 
@@ -564,10 +566,39 @@ class Tokenizer:
     @cached_property
     def _encoder(self) -> DocumentEncoder:
         encoder = DocumentEncoder(self._vocabulary, self._engine)
+        encoder.limit_cache(self._cache_bytes)
         self._short_cut = encoder.short_cut()
         if self._known is None:  # another thread has closed meanwhile
             self._short_cut = None
         return encoder
+
+    # Memory
+
+    @property
+    def cache_bytes(self) -> int:
+        """How many bytes the fast engine may keep, for all threads together, to encode faster
+        what comes again: 64 MB, if nothing else is set; 0 for none. It changes no ids."""
+        self._vocabulary  # noqa: B018  (an error if it is closed)
+        return self._cache_bytes
+
+    @cache_bytes.setter
+    def cache_bytes(self, size: int) -> None:
+        self._vocabulary  # noqa: B018  (an error if it is closed)
+        self._cache_bytes = arguments.cache_bytes(size)
+        if "_encoder" in self.__dict__:
+            self._encoder.limit_cache(self._cache_bytes)
+
+    @property
+    def cache_used(self) -> int:
+        """How many of these bytes are in use."""
+        self._vocabulary  # noqa: B018  (an error if it is closed)
+        return self._encoder.cache_used if "_encoder" in self.__dict__ else 0
+
+    def clear_cache(self) -> None:
+        """Give the memory of caches back; they fill again with what is encoded next."""
+        self._vocabulary  # noqa: B018  (an error if it is closed)
+        if "_encoder" in self.__dict__:
+            self._encoder.clear_cache()
 
     @cached_property
     def _locator(self) -> Locator:
@@ -718,9 +749,7 @@ class Tokenizer:
 
     def truncated(self, vocabulary_size: int) -> "Tokenizer":
         """The tokenizer that training to a smaller size gives: a prefix of the merges."""
-        return self.from_vocabulary(
-            methods.truncated(self._vocabulary, vocabulary_size), self._engine_name
-        )
+        return self._like(methods.truncated(self._vocabulary, vocabulary_size))
 
     def extended(
         self,
@@ -737,9 +766,13 @@ class Tokenizer:
             engine=self._engine_name,
             progress=progress,
         )
-        return self.from_vocabulary(
-            methods.extended(self._vocabulary, corpus, options), self._engine_name
-        )
+        return self._like(methods.extended(self._vocabulary, corpus, options))
+
+    def _like(self, vocabulary: Vocabulary) -> "Tokenizer":
+        """The tokenizer of another vocabulary, with this one's engine and limit."""
+        tokenizer = self.from_vocabulary(vocabulary, self._engine_name)
+        tokenizer._cache_bytes = self._cache_bytes
+        return tokenizer
 
     # Identity and state
 
@@ -762,30 +795,13 @@ class Tokenizer:
 
     def state(self) -> dict[str, Any]:
         """The tokenizer as plain data, which JSON and any checkpoint can hold."""
-        plain = self._vocabulary.plain()
-        return {"version": STATE_VERSION, "sha256": digest(plain), "vocabulary": plain}
+        return states.plain(self._vocabulary)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], engine: str | None = None) -> "Tokenizer":
         """The tokenizer of such data. ValueError for data that are damaged or of a newer
         version."""
-        if not isinstance(state, Mapping):
-            raise TypeError(f"a state must be a mapping, not {arguments.type_name(state)}")
-        if state.keys() != {"version", "sha256", "vocabulary"}:
-            raise ValueError(f"a state has version, sha256 and vocabulary, not {list(state)}")
-        if arguments.as_index(state["version"]) != STATE_VERSION:
-            raise ValueError(
-                f"the state has version {state['version']!r}; this tokbpe reads {STATE_VERSION}"
-            )
-        if not isinstance(state["vocabulary"], Mapping):
-            raise ValueError("the state is damaged: its vocabulary is no mapping")
-        if digest(state["vocabulary"]) != state["sha256"]:
-            raise ValueError("the state is damaged: its vocabulary does not have its sha256")
-        try:
-            vocabulary = Vocabulary.from_plain(state["vocabulary"])
-        except TypeError as error:
-            raise ValueError(f"the state is damaged: {error}") from error
-        return cls.from_vocabulary(vocabulary, engine)
+        return cls.from_vocabulary(states.vocabulary(state), engine)
 
     # Files
 
@@ -924,10 +940,6 @@ class Tokenizer:
         return cls.from_vocabulary(huggingface.load(source), engine)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_state, (self.state(), self._engine_name)
-
-
-def digest(plain: Mapping[str, Any]) -> str:
-    """SHA-256 of plain data, in hexadecimal."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+        # Attributes of the tokenizer that is made stand behind what makes it.
+        kept = {"_cache_bytes": self._cache_bytes}
+        return type(self).from_state, (self.state(), self._engine_name), kept

@@ -16,7 +16,7 @@ A long piece is taken apart first, where no merge can cross, and its parts are i
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
@@ -171,7 +171,10 @@ cdef class Encoding:
             free(self.spill)
             self.spill = NULL
             self.spill_capacity = 0
-        table.idle.append(self)
+        if table.spare is None:
+            table.spare = self
+        else:
+            table.idle.append(self)
         return 0
 
     # The word cache
@@ -206,15 +209,13 @@ cdef class Encoding:
         """Know all pieces that are taken whole and that a key can hold: what the cache lacks need
         not be looked up in the vocabulary then."""
         cdef const PieceIndex *pieces = &self.table.pieces
-        cdef const uint8_t *piece
         cdef size_t number, size
         cdef size_t count = 0
         for number in range(pieces.count):
-            piece = pieces.bytes + pieces.starts[number]
             size = piece_size(pieces, number)
             if 0 < size <= SHORT_WORD:
                 self.add_item(count, number, tokbpe_word_key(
-                    piece, size, pieces.starts[pieces.count] - pieces.starts[number], size))
+                    pieces.bytes, pieces.starts[number], size, pieces.starts[pieces.count], size))
                 count += 1
             if count == CHUNK or number + 1 == pieces.count:
                 self.keep_seeds(count)
@@ -236,6 +237,14 @@ cdef class Encoding:
                     id = self.table.piece_ids[id]
                 keep_word(&self.cache, slot, self.items.keys[i], piece, &id, 1)
         return 0
+
+    def cleared(self):
+        """Free the cache; how many bytes it had."""
+        return self.drop_cache()
+
+    def kept(self):
+        """How many bytes are kept beside the cache."""
+        return (self.capacity + self.spill_capacity) * sizeof(uint32_t)
 
     cdef size_t drop_cache(self) noexcept:
         """Free the cache; how many bytes it had."""
@@ -450,7 +459,7 @@ cdef class Encoding:
             if size > SHORT_WORD:
                 break
             self.add_item(count, end, tokbpe_word_key(
-                scanner.data + start, size, scanner.size - start, size))
+                scanner.data, start, size, scanner.size, size))
             start = end
             self.next += 1
             count += 1
@@ -494,7 +503,7 @@ cdef class Encoding:
             size = end - start
             if size <= SHORT_WORD:
                 key = tokbpe_word_key(
-                    piece + start, size, scanner.size - self.at, size | self.part_tag)
+                    scanner.data, self.at, size, scanner.size, size | self.part_tag)
             elif size <= LONGEST_WORD:
                 key = tokbpe_long_key(piece + start, size, <size_t> LONG | self.part_tag)
             else:
@@ -593,10 +602,11 @@ cdef class Encoding:
 
 cdef list as_list(const uint32_t *ids, size_t count):
     """Ids as Python's numbers."""
-    cdef size_t first, last
+    cdef size_t last
+    cdef size_t first = 0
     cdef list numbers = PyList_New(count)
     cdef bint kept = count > CHUNK and keep_numbers(ids, count)
-    for first in range(0, count, SLICE):
+    while first < count:
         last = min(count, first + SLICE)
         if kept:
             put_kept(numbers, ids, first, last)
@@ -604,6 +614,7 @@ cdef list as_list(const uint32_t *ids, size_t count):
             put_numbers(numbers, ids, first, last)
         if last < count:
             PyErr_CheckSignals()
+        first = last
     return numbers
 
 
@@ -633,8 +644,12 @@ cdef int put_kept(list numbers, const uint32_t *ids, size_t first, size_t last) 
 
 cdef int put_numbers(list numbers, const uint32_t *ids, size_t first, size_t last) except -1:
     cdef size_t i
+    cdef size_t kept = len(NUMBERS)
     for i in range(first, last):
-        number = NUMBERS[ids[i]] if ids[i] < len(NUMBERS) else ids[i]
+        if ids[i] < kept:
+            number = <object> PyList_GET_ITEM(NUMBERS, ids[i])
+        else:
+            number = ids[i]
         Py_INCREF(number)
         PyList_SET_ITEM(numbers, i, number)
     return 0
@@ -642,7 +657,13 @@ cdef int put_numbers(list numbers, const uint32_t *ids, size_t first, size_t las
 
 cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size):
     """An encoding for documents that have so many bytes together."""
-    cdef Encoding encoding = table.idle.pop() if table.idle else Encoding()
+    cdef Encoding encoding = table.spare
+    if encoding is not None:
+        table.spare = None
+    elif table.idle:
+        encoding = table.idle.pop()
+    else:
+        encoding = Encoding()
     encoding.open(table, special, size)
     return encoding
 

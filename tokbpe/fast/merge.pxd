@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from .junctions cimport Junctions
 from .table cimport EncodingTable
 
 
@@ -16,7 +17,9 @@ cdef class Merging:
     """The scratch memory that pieces are merged in. It belongs to one thread."""
 
     cdef EncodingTable table
-    cdef bint packed  # whether the table is warm
+    cdef readonly bint packed  # whether the table is warm and its merges have numbers
+    cdef const Junctions *junctions  # of the table; NULL: not asked for, or there are none
+    cdef bint uncut  # whether there are none
     cdef bint by_bytes  # whether the pairs of the table are not listed yet
     cdef const uint8_t *piece  # that is merged, and the hashes of its beginnings
     cdef uint64_t *hashes

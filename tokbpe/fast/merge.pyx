@@ -6,14 +6,18 @@ O(n log n) in its length.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
+import numpy as np
+
 from tokbpe import arguments
 
 from .characters cimport code_point
+from .junctions cimport end_of_part
 from .memory cimport look_for_signals, reserve
 from .merges cimport MergeTable, find_merge, stay_apart
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
@@ -35,6 +39,8 @@ cdef enum:
     SLICE = 1000000
 
 SHORT_PIECE_SYMBOLS = SHORT_PIECE
+FEW = FEW_BYTES
+WINDOW_SIZE = WINDOW
 
 
 @cython.final
@@ -42,6 +48,8 @@ cdef class Merging:
 
     def __cinit__(self, EncodingTable table not None):
         self.table = table
+        self.packed = table.warm and table.merges.slots != NULL
+        self.by_bytes = not table.listed and not self.packed
 
     def __dealloc__(self):
         free(self.tokens)
@@ -57,9 +65,39 @@ cdef class Merging:
             return 1
         return self.merged_part(piece, size, position, ids)
 
+    def merge(self, bytes piece not None):
+        """The ids of some bytes, of one at least, that are merged in any case."""
+        cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(piece)
+        cdef size_t size = len(piece)
+        cdef size_t count
+        cdef uint32_t[::1] ids = np.empty(size, np.uint32)
+        with nogil:
+            count = self.merged_part(start, size, 0, &ids[0])
+        return np.asarray(ids)[:count].tolist()
+
+    def parts(self, bytes piece not None):
+        """The parts of some bytes that can be merged each on its own."""
+        cdef const uint8_t *start = <const uint8_t *> PyBytes_AS_STRING(piece)
+        cdef size_t end
+        cdef size_t place = 0
+        parts = []
+        while place < <size_t> len(piece):
+            end = self.part_end(start, place, len(piece))
+            parts.append(piece[place:end])
+            place = end
+        return parts
+
     cdef size_t part_end(self, const uint8_t *piece, size_t start, size_t size) noexcept nogil:
         """The end of the part of a piece that begins at `start`: no token stands across it."""
-        return size
+        if self.junctions == NULL:
+            if not self.packed or self.uncut:
+                return size
+            with gil:
+                self.junctions = self.table.made_junctions()
+                self.uncut = self.junctions == NULL
+            if self.uncut:
+                return size
+        return end_of_part(self.junctions, piece, start, size)
 
     cdef size_t merged_part(
         self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids

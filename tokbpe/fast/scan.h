@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bytes.h"
+
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
@@ -32,17 +34,6 @@ static inline int tokbpe_lowest_bit(uint64_t bits)
         number++;
     return number;
 #endif
-}
-
-/* Eight bytes, the first one lowest. */
-static inline uint64_t tokbpe_eight(const uint8_t *p)
-{
-    uint64_t eight;
-    memcpy(&eight, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    eight = __builtin_bswap64(eight);
-#endif
-    return eight;
 }
 
 /* Where a run of ASCII ends. */

@@ -65,11 +65,13 @@ TOKBPE_AVX512 TOKBPE_INLINE int tokbpe_avx512_write(uint64_t bits, size_t base, 
     __m512i first = _mm512_set1_epi64((long long)base);
     __m512i set = _mm512_maskz_compress_epi8(bits, numbers);
     int done = 0;
-    do {
+    do { /* sixteen at a time, so that few counts are guessed wrong */
         __m512i eight = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(set));
+        __m512i more = _mm512_cvtepu8_epi64(_mm_bsrli_si128(_mm512_castsi512_si128(set), 8));
         _mm512_storeu_si512(places + done, _mm512_add_epi64(first, eight));
-        set = _mm512_alignr_epi64(set, set, 1);
-        done += 8;
+        _mm512_storeu_si512(places + done + 8, _mm512_add_epi64(first, more));
+        set = _mm512_alignr_epi64(set, set, 2);
+        done += 16;
     } while (done < count);
     return count;
 }

@@ -375,7 +375,7 @@ TOKBPE_INLINE uint64_t tokbpe_cl100k_ends(const tokbpe_block *block, int pattern
     uint64_t carried = block->newlines + (block->newlines & others << 1);
     uint64_t taken = (carried ^ block->newlines) & block->newlines;
     uint64_t spaces = block->spaces & ~taken;
-    uint64_t sure = ~UINT64_C(0);
+    uint64_t before, sure;
     uint64_t first_others = tokbpe_firsts(others) & ~(block->blanks << 1);
     /* What is before a word belongs to it: one white space that is no line end, or one other. */
     uint64_t before_words = tokbpe_whole_characters(block, first_others) |
@@ -388,10 +388,10 @@ TOKBPE_INLINE uint64_t tokbpe_cl100k_ends(const tokbpe_block *block, int pattern
     else
         ends |= tokbpe_firsts(block->numbers) | tokbpe_threes(block);
     /* White space at the end of the block may go on to a line end. */
-    if (spaces >> (block->size - 1)) {
-        uint64_t before = ~spaces & tokbpe_bits_below(block->size - 1);
-        sure = before ? tokbpe_bits_up_to(tokbpe_highest_bit(before) + 1) : 1;
-    }
+    before = ~spaces & ~UINT64_C(0) >> (TOKBPE_BLOCK - block->size);
+    if (!before)
+        return 0;
+    sure = (UINT64_C(4) << tokbpe_highest_bit(before)) - 1;
     if (pattern != TOKBPE_O200K)
         return sure & tokbpe_with_contractions(block, ends, first_others & block->apostrophes, 1);
     return sure & tokbpe_cased_ends(block, ends, words, others, taken);

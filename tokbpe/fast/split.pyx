@@ -128,6 +128,10 @@ cdef dict KINDS = {
 }
 
 
+# How many pieces are found together.
+cdef enum:
+    CHUNK = 512
+
 # How blocks are scanned, in the order of `scan_variants.h`; "scalar": they are not.
 cdef tuple VARIANT_NAMES = ("avx512", "avx2", "scalar")
 VARIANTS = tuple(
@@ -143,7 +147,7 @@ cdef tokbpe_scan SCAN = NULL
 def use_variant(name):
     """Scan by this one of VARIANTS from now on, in all threads. For tests."""
     global SCAN, VARIANT
-    VARIANT = arguments.choice(name, "the scanner TOKBPE_SIMD", VARIANTS)
+    VARIANT = arguments.choice(name, "TOKBPE_SIMD on this machine", VARIANTS)
     SCAN = tokbpe_scan_by(VARIANT_NAMES.index(name))
 
 
@@ -176,22 +180,44 @@ def split(text, pattern=None):
     ("I like it", "gpt2") -> [b"I", b" like", b" it"]
     """
     cdef Scanner scanner
-    cdef size_t start, end, count = 0
     cdef bytes data = arguments.document_bytes(text)
-    cdef const uint8_t *bytes_of_data = data
     cdef int kind = scanner_kind(pattern)
     if kind == NOT_COMPILED:
         return reference.split(data, pattern)
     if kind == WHOLE:
         return [data] if data else []
-    pieces = []
-    open_scanner(&scanner, kind, bytes_of_data, len(data), isinstance(text, str))
-    while next_piece(&scanner, &start, &end):
-        pieces.append(PyBytes_FromStringAndSize(<const char *> bytes_of_data + start, end - start))
-        count += 1
-        if count % (1 << 16) == 0:
+    open_scanner(&scanner, kind, data, len(data), isinstance(text, str))
+    return words(&scanner) if kind == WORDS else pieces(&scanner)
+
+
+cdef list pieces(Scanner *scanner):
+    """All pieces of a document."""
+    cdef size_t[CHUNK] ends
+    cdef size_t i, start, count
+    cdef list found = []
+    while True:
+        start = scanner.position
+        count = next_ends(scanner, ends, CHUNK)
+        if count == 0:
+            return found
+        for i in range(count):
+            found.append(part(scanner, start, ends[i]))
+            start = ends[i]
+        PyErr_CheckSignals()
+
+
+cdef list words(Scanner *scanner):
+    cdef size_t start, end
+    cdef list found = []
+    while next_piece(scanner, &start, &end):
+        found.append(part(scanner, start, end))
+        if len(found) % CHUNK == 0:
             PyErr_CheckSignals()
-    return pieces
+    return found
+
+
+cdef inline bytes part(const Scanner *scanner, size_t start, size_t end):
+    return PyBytes_FromStringAndSize(<const char *> scanner.data + start, end - start)
 
 
 # Documents: texts in UTF-8, and what stands between them and is none (point 3)

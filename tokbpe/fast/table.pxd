@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable
+from .junctions cimport Junctions
 from .merges cimport MergeTable
 from .numbering cimport MergeList
 from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
@@ -36,6 +37,7 @@ cdef class EncodingTable:
 
     cdef PairTable ranks  # pair -> rank of its merge; the lower, the earlier learned
     cdef MergeTable merges  # when some text has come, if they can be numbered
+    cdef Junctions *junctions  # when they were asked for
     cdef bint warm  # whether all is prepared for much text
     cdef bint listed  # whether all pairs are in `ranks`
     cdef size_t text_size  # how many bytes have come
@@ -48,7 +50,8 @@ cdef class EncodingTable:
     cdef bint takes_whole  # pieces that it finds there
     cdef size_t longest  # piece
     cdef uint64_t *powers  # of the factor of the hash, up to the longest piece
-    cdef list idle  # encodings, with their caches of words
+    cdef object spare  # an encoding, with its cache of words, that is not in use; or None
+    cdef list idle  # more of them
     cdef public size_t cache_limit  # bytes of all caches, also those that are in use,
     cdef readonly size_t cache_size  # and how many they have
     cdef dict symbols
@@ -56,6 +59,7 @@ cdef class EncodingTable:
     cdef int kind
     cdef int unit
 
+    cdef list idle_encodings(self)
     cdef void close(self) noexcept
     cdef bint read_pieces(self, alphabet) except -1
     cdef bint rank_later(self) except -1
@@ -66,6 +70,7 @@ cdef class EncodingTable:
     cdef int read_symbols(self) except -1
     cdef int read_merges(self, dict merges, bint rank_is_id) except -1
     cdef int read_whole_pieces(self, dict pieces) except -1
+    cdef const Junctions *made_junctions(self) noexcept
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil
     cdef bint number_merges(self, MergeTable *merges) except -1 nogil
     cdef int add_symbols(self, MergeList *all) except -1 nogil

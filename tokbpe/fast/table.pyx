@@ -15,6 +15,7 @@ from tokbpe.symbols import MARKER
 from .memory cimport look_for_signals, resized
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
+from .junctions cimport Junctions, make_junctions
 from .listing cimport Listing, close_listing, list_merges, open_listing
 from .merges cimport MOST_NUMBERS, MergeTable, close_merges, fill_byte_merges, open_merges
 from .numbering cimport (
@@ -106,13 +107,31 @@ cdef class EncodingTable:
         close_pair_table(&self.ranks)
         close_pair_table(&self.character_ids)
         close_merges(&self.merges)
+        free(self.junctions)
         close_piece_index(&self.pieces)
         free(self.merge_ids)
         free(self.piece_ids)
         free(self.powers)
         self.merge_ids = self.piece_ids = NULL
         self.powers = NULL
+        self.junctions = NULL
         self.listed = False
+
+    # The memory of encodings
+
+    def memory(self):
+        """How many bytes the caches of words have, and what else is kept for the next encoding."""
+        return self.cache_size + sum(encoding.kept() for encoding in self.idle_encodings())
+
+    def clear_cache(self):
+        """Free the memory of encodings, but of those that are going on."""
+        idle = self.idle_encodings()
+        self.spare, self.idle = None, []
+        for encoding in idle:
+            self.cache_size -= encoding.cleared()
+
+    cdef list idle_encodings(self):
+        return self.idle if self.spare is None else [*self.idle, self.spare]
 
     # From arrays. False where anything is not as it should be.
 
@@ -311,6 +330,15 @@ cdef class EncodingTable:
         finally:
             close_merges(&merges)
             close_pair_table(&ranks)
+
+    cdef const Junctions *made_junctions(self) noexcept:
+        """What the merges join, for a table that is warm; NULL if it cannot be told.
+
+        Only texts with long pieces need it. With the GIL, so that it is made once.
+        """
+        if self.junctions == NULL and self.merges.slots != NULL:
+            self.junctions = make_junctions(&self.merges)
+        return self.junctions
 
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil:
         """The merges of pieces, whose numbers are their ids; False if they cannot be numbered."""

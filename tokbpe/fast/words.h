@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -36,20 +38,45 @@ static const uint64_t tokbpe_filled[16][2] = {
 #undef LOW
 };
 
-/* The key of a word of 1 to 15 bytes, of which `readable` bytes can be read: the bytes, then
- * zeros, and `tag` in the last byte. */
-static inline tokbpe_key tokbpe_word_key(const uint8_t *word, size_t size, size_t readable,
-                                         uint64_t tag)
+/* The bytes from data[start] on, fewer than 16. */
+static inline tokbpe_key tokbpe_last_bytes(const uint8_t *data, size_t start, size_t data_size)
 {
-    tokbpe_key key = {0, 0};
-    if (readable >= sizeof key) {
-        memcpy(&key, word, sizeof key);
-        key.low &= tokbpe_filled[size][0];
-        key.high &= tokbpe_filled[size][1];
-    } else {
-        memcpy(&key, word, size);
+    tokbpe_key key;
+    uint8_t padded[16] = {0};
+    size_t before; /* bits that belong to what stands before them */
+    if (data_size < 16) {
+        memcpy(padded, data + start, data_size - start);
+        key.low = tokbpe_eight(padded);
+        key.high = tokbpe_eight(padded + 8);
+        return key;
     }
-    key.high |= tag << 56;
+    before = 8 * (start - (data_size - 16));
+    key.low = tokbpe_eight(data + data_size - 16);
+    key.high = tokbpe_eight(data + data_size - 8);
+    if (before < 64) {
+        key.low = key.low >> before | key.high << (64 - before);
+        key.high >>= before;
+    } else {
+        key.low = key.high >> (before - 64);
+        key.high = 0;
+    }
+    return key;
+}
+
+/* The key of a word of 1 to 15 bytes that stands at data[start]: its bytes, then zeros, and `tag`
+ * in the last byte. */
+static inline tokbpe_key tokbpe_word_key(const uint8_t *data, size_t start, size_t size,
+                                         size_t data_size, uint64_t tag)
+{
+    tokbpe_key key;
+    if (start + 16 <= data_size) {
+        key.low = tokbpe_eight(data + start);
+        key.high = tokbpe_eight(data + start + 8);
+    } else {
+        key = tokbpe_last_bytes(data, start, data_size);
+    }
+    key.low &= tokbpe_filled[size][0];
+    key.high = (key.high & tokbpe_filled[size][1]) | tag << 56;
     return key;
 }
 
@@ -57,15 +84,12 @@ static inline tokbpe_key tokbpe_word_key(const uint8_t *word, size_t size, size_
 static inline tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag)
 {
     tokbpe_key key = {size * UINT64_C(0x9E3779B97F4A7C15), size | tag << 56};
-    uint64_t eight;
     size_t place;
     for (place = 0; place + 8 < size; place += 8) {
-        memcpy(&eight, word + place, 8);
-        key.low = (key.low ^ eight) * UINT64_C(0xD6E8FEB86659FD93);
+        key.low = (key.low ^ tokbpe_eight(word + place)) * UINT64_C(0xD6E8FEB86659FD93);
         key.low ^= key.low >> 32;
     }
-    memcpy(&eight, word + size - 8, 8);
-    key.low = (key.low ^ eight) * UINT64_C(0xD6E8FEB86659FD93);
+    key.low = (key.low ^ tokbpe_eight(word + size - 8)) * UINT64_C(0xD6E8FEB86659FD93);
     return key;
 }
 

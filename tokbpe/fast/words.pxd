@@ -17,7 +17,7 @@ cdef extern from "words.h" nogil:
         uint64_t high
 
     tokbpe_key tokbpe_word_key(
-        const uint8_t *word, size_t size, size_t readable, uint64_t tag) noexcept
+        const uint8_t *data, size_t start, size_t size, size_t data_size, uint64_t tag) noexcept
     tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag) noexcept
     uint64_t tokbpe_key_hash(tokbpe_key key) noexcept
     void tokbpe_prefetch(const void *address) noexcept

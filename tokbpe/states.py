@@ -1,0 +1,41 @@
+"""The state of a tokenizer: its vocabulary as plain data, with a checksum."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tokbpe import arguments
+from tokbpe.vocabulary import Vocabulary
+
+VERSION = 1
+
+
+def plain(vocabulary: Vocabulary) -> dict[str, Any]:
+    """What JSON and any checkpoint can hold."""
+    data = vocabulary.plain()
+    return {"version": VERSION, "sha256": digest(data), "vocabulary": data}
+
+
+def vocabulary(state: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary of a state. ValueError for one that is damaged or of a newer version."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"a state must be a mapping, not {arguments.type_name(state)}")
+    if state.keys() != {"version", "sha256", "vocabulary"}:
+        raise ValueError(f"a state has version, sha256 and vocabulary, not {list(state)}")
+    if arguments.as_index(state["version"]) != VERSION:
+        raise ValueError(f"the state has version {state['version']!r}; this tokbpe reads {VERSION}")
+    if not isinstance(state["vocabulary"], Mapping):
+        raise ValueError("the state is damaged: its vocabulary is no mapping")
+    if digest(state["vocabulary"]) != state["sha256"]:
+        raise ValueError("the state is damaged: its vocabulary does not have its sha256")
+    try:
+        return Vocabulary.from_plain(state["vocabulary"])
+    except TypeError as error:
+        raise ValueError(f"the state is damaged: {error}") from error
+
+
+def digest(plain: Mapping[str, Any]) -> str:
+    """SHA-256 of plain data, in hexadecimal."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
