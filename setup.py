@@ -57,6 +57,7 @@ def extensions():
         yield Extension(
             f"tokbpe.fast.{source.stem}",
             [source.as_posix()],
+            include_dirs=["tokbpe/fast/include"],
             extra_compile_args=compiling,
             extra_link_args=linking,
         )

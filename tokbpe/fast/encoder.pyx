@@ -112,3 +112,12 @@ cdef class Encoder:
     def count_batch(self, texts, *, threads=None):
         """How many ids each text has, `uint64` [texts]."""
         return count_batch(texts, self.table, self.special, threads=threads)
+
+    def clear_cache(self):
+        """Free the memory of encodings, but of those that are going on. Others who encode by the
+        same table share it."""
+        self.table.clear_cache()
+
+    def memory(self):
+        """How many bytes that is."""
+        return self.table.memory()
