@@ -29,7 +29,7 @@ ROWS = (
     {"counting"},
     {"methods"},
     {"decoding", "encoding"},
-    {"blocks", "offsets", "states", "tally"},
+    {"blocks", "native", "offsets", "states", "tally"},
     {"equivalence"},
     {"formats"},
     {"show"},

@@ -260,12 +260,20 @@ def counts_overflow(index: int) -> ValueError:
 # Encoding
 
 
-def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> ValueError:
+class AbsentByte(ValueError):
+    """A byte that the vocabulary lacks stands at `position` of a document."""
+
+    position: int
+
+
+def absent_byte(byte: int, position: int, symbols: Iterable[bytes]) -> AbsentByte:
     known = b"".join(sorted(symbols))
-    return ValueError(
+    error = AbsentByte(
         f"byte 0x{byte:02x} at byte position {position} is not in the vocabulary, "
         f"which knows {len(known)} bytes: {known!r}"
     )
+    error.position = position
+    return error
 
 
 def count_limit(value: object) -> int:

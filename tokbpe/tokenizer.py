@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, blocks, engines, methods, special, states, tally
+from tokbpe import arguments, blocks, engines, methods, native, special, states, tally
 from tokbpe.arguments import Buffer, Document, Documents
 from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
@@ -736,6 +736,14 @@ class Tokenizer:
     @cached_property
     def _decoder(self) -> DocumentDecoder:
         return DocumentDecoder(self._vocabulary, self._engine)
+
+    # For compiled callers: `tokbpe.fast` looks for these two.
+
+    def _native_tables(self, allowed_special: Collection[str] | str) -> tuple[Any, Any]:
+        return native.tables(self._encoder, allowed_special)
+
+    def _native_parts(self, allowed_special: Collection[str] | str) -> native.Parts:
+        return native.parts(self._encoder, self._decoder, allowed_special)
 
     # Other tokenizers from this one
 

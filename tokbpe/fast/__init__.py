@@ -2,7 +2,11 @@
 
 Only two types differ: `train` returns NumPy arrays, and the tables that `encoding_table` and
 `decoding_table` prepare are opaque. Tables never change, so threads may share them.
+
+`Encoder` is for loaders. Compiled callers have the native table: see `include/tokbpe.h`.
 """
+
+from pathlib import Path
 
 try:
     from tokbpe.fast.batch import (
@@ -15,6 +19,7 @@ try:
     from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
+    from tokbpe.fast.encoder import Encoder
     from tokbpe.fast.ranks import cut_pieces, read_ranks
     from tokbpe.fast.special import cut_special, special_table
     from tokbpe.fast.split import split
@@ -29,6 +34,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
+    "Encoder",
     "count",
     "count_batch",
     "count_pairs",
@@ -43,6 +49,7 @@ __all__ = [
     "encode_batch_arrays",
     "encode_into",
     "encoding_table",
+    "get_include",
     "merge_pair",
     "read_ranks",
     "special_table",
@@ -50,3 +57,8 @@ __all__ = [
     "train",
     "train_steps",
 ]
+
+
+def get_include() -> str:
+    """The folder of `tokbpe.h`, for the compiler of a module that uses the native table."""
+    return str(Path(__file__).with_name("include"))

@@ -28,13 +28,6 @@ cdef enum:
 
 @cython.final
 cdef class DecodingTable:
-    """The bytes of each id; a sequence of bytes, None for a gap. It never changes."""
-
-    cdef uint8_t *blob
-    cdef uint64_t *ends  # by id, in the blob
-    cdef uint8_t *known  # by id; 0 is a gap
-    cdef size_t size  # the number of ids; beyond them stands what is unknown
-    cdef object unknown
 
     def __cinit__(self, vocabulary, unknown=None):
         cdef tuple pieces = tables.decoding_table(vocabulary, unknown).pieces

@@ -53,6 +53,7 @@ cdef class Encoding:
 
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1
     cdef int close(self) except -1
+    cdef void shrink(self) noexcept nogil
     cdef bint has_cache(self, size_t size) except -1
     cdef int seed(self) noexcept nogil
     cdef int keep_seeds(self, size_t count) noexcept nogil

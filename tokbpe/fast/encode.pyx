@@ -162,6 +162,15 @@ cdef class Encoding:
         """Leave the memory to the next encoding."""
         cdef EncodingTable table = self.table
         self.table = self.merging.table = None
+        self.shrink()
+        if table.spare is None:
+            table.spare = self
+        else:
+            table.idle.append(self)
+        return 0
+
+    cdef void shrink(self) noexcept nogil:
+        """Free what was needed for much text alone."""
         if self.capacity > KEPT_IDS:
             free(self.ids)
             self.ids = NULL
@@ -170,11 +179,6 @@ cdef class Encoding:
             free(self.spill)
             self.spill = NULL
             self.spill_capacity = 0
-        if table.spare is None:
-            table.spare = self
-        else:
-            table.idle.append(self)
-        return 0
 
     # The word cache
 

@@ -1,0 +1,5 @@
+from typing import Any, final
+
+@final
+class Opened:
+    def __new__(cls, parts: Any) -> Opened: ...
