@@ -45,7 +45,8 @@ def without_matplotlib(tmp_path):
     folder = tmp_path / "path"
     folder.mkdir()
     (folder / "matplotlib.py").write_text(NO_MATPLOTLIB)
-    return {"PYTHONPATH": str(folder)}
+    paths = [str(folder), os.environ.get("PYTHONPATH")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def measured(stem, without_matplotlib, *options, **environment):
