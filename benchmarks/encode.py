@@ -118,7 +118,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         "--from", type=Path, dest="figures", metavar="FILE.json", help="measure nothing, read these"
     )
     whole.add_argument("--plot", action="store_true", help="draw FILE.png and FILE.svg")
-    whole.add_argument("--quick", action="store_true", help="a first look in a minute: few of all below")
+    whole.add_argument("--quick", action="store_true", help="a first look, in a minute")
     whole.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
     whole.add_argument("--peers", nargs="+", choices=PEERS, help="those installed, if not said")
     whole.add_argument("--vocabularies", nargs="+", choices=VOCABULARIES)
