@@ -143,11 +143,11 @@ cdef class Encoding:
         """How pieces are to be merged in a document of this size."""
         self.table.text_size += size
         if self.table.text_size < WARM_TEXT:
-            self.merging.by_bytes = not self.table.listed
+            self.merging.begin()
             return 0
         if not self.table.warm:
             self.table.warm_up()
-        self.merging.packed = self.table.merges.slots != NULL
+        self.merging.begin()
         if self.table.unit == BYTE and self.table.kind > WHOLE and self.most == SIZE_MAX:
             self.borrow_words(size)
         return 0
