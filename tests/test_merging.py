@@ -158,6 +158,28 @@ def test_merges_with_ids_of_their_own(seed):
     agree(*found, texts(random, units, pieces))
 
 
+@given(SEEDS)
+def test_lists_of_all_ways_to_cut(seed):
+    """One id for several merges, of which some are never met, or come before their halves."""
+    random = Random(seed)
+    units = units_of(random)
+    pieces, _ = learned(random, random.randrange(1, 40), units)
+    later = pieces[256:]
+    if random.random() < 0.5:
+        random.shuffle(later)
+    alphabet = (*BYTES, *later)
+    ids = {piece: id for id, piece in enumerate(alphabet)}
+    merges = [
+        (ids[piece[:cut]], ids[piece[cut:]], ids[piece])
+        for piece in later
+        for cut in random.sample(range(1, len(piece)), len(piece) - 1)
+        if piece[:cut] in ids and piece[cut:] in ids
+    ]
+    made = np.array([id for _, _, id in merges], np.uint32)
+    found = both(alphabet, pairs([merge[:2] for merge in merges]), None, made)
+    agree(*found, texts(random, units, [*BYTES, *later]))
+
+
 def test_ids_beyond_those_of_the_merge_table():
     far = 2**21 + 7
     alphabet = [*BYTES, *[None] * far]

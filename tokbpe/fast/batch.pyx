@@ -174,7 +174,7 @@ cdef class Batch:
         else:
             arguments.thread_count(threads)
         self.merging = Merging(self.table)
-        self.merging.look_at_table()
+        self.merging.begin()
         self.make_groups()
         self.counts = <size_t *> resized(NULL, self.part_count, sizeof(size_t))
         if self.counts == NULL:

@@ -147,7 +147,7 @@ cdef class Encoding:
         table.text_size += size
         if table.text_size >= WARM_TEXT and not table.warm:
             table.warm_up()
-        self.merging.look_at_table()
+        self.merging.begin()
         self.by_chunks = (
             table.warm
             and table.unit == BYTE
