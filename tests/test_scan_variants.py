@@ -136,6 +136,28 @@ def test_every_size(pattern):
             compare(text.encode()[start : start + size], pattern)
 
 
+# Each number of bytes that a lead may ask for, with the first and last second bytes.
+ODD_BYTES = [
+    *BROKEN,
+    *[bytes([lead, second, *tail])
+      for lead in [*range(0x7F, 0x81), 0xBF, *range(0xC0, 0xC4), *range(0xDE, 0x100)]
+      for second in (0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)
+      for tail in (b"", b"\x80", b"\x80\xbf")],
+]  # fmt: skip
+
+
+@pytest.mark.core
+def test_odd_bytes():
+    for odd in ODD_BYTES:
+        compare(b"ab \xc3\xa9" * 7 + odd + b" cd" * 24, "gpt2")
+
+
+@pytest.mark.parametrize("odd", BROKEN)
+def test_odd_bytes_at_every_offset(odd):
+    for offset in range(BLOCK + 3):
+        compare(b"." * offset + odd + "中é𝟎".encode() * 12, "gpt2")
+
+
 @pytest.mark.parametrize("pattern", BLOCK_NAMES)
 def test_chunks(pattern):
     """Pieces are found 512 at a time; a block has up to 63 ends."""

@@ -20,6 +20,7 @@ enum {
     TOKBPE_SLASH = 128
 };
 
+/* What has BMI2 has BMI and LZCNT. */
 static inline int tokbpe_has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
@@ -73,8 +74,7 @@ TOKBPE_AVX2 TOKBPE_INLINE __m256i tokbpe_avx2_ascii(__m256i text)
 }
 
 /* Add the classes of characters beyond ASCII. */
-TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
-    tokbpe_block *block, uint64_t beyond_ascii)
+TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(tokbpe_block *block, uint64_t beyond_ascii)
 {
     uint8_t classified[TOKBPE_CLASSIFIED];
     tokbpe_avx2_bytes found;
@@ -87,8 +87,7 @@ TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
     block->lower |= tokbpe_avx2_having(found, TOKBPE_LOWER) & beyond_ascii;
 }
 
-TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(
-    const uint8_t *bytes, int size)
+TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(const uint8_t *bytes, int size)
 {
     uint64_t inside = ~UINT64_C(0) >> (TOKBPE_BLOCK - size);
     tokbpe_block block = {bytes, size, 0};

@@ -51,6 +51,8 @@ cdef extern from "scan_variants.h":
         TOKBPE_QWEN2
         TOKBPE_O200K
     tokbpe_scan tokbpe_scan_by(int variant) noexcept nogil
+    ctypedef const uint8_t *(*tokbpe_utf8_end)(const uint8_t *p, const uint8_t *end) noexcept nogil
+    tokbpe_utf8_end tokbpe_utf8_end_by(int variant) noexcept nogil
 
 
 # The classes of characters, by what the Unicode table calls them.
@@ -126,13 +128,15 @@ VARIANTS = tuple(
 VARIANT = VARIANTS[0]
 
 cdef tokbpe_scan SCAN = NULL
+cdef tokbpe_utf8_end UTF8_END = NULL
 
 
 def use_variant(name):
     """Scan by this one of VARIANTS from now on, in all threads. For tests."""
-    global SCAN, VARIANT
+    global SCAN, UTF8_END, VARIANT
     VARIANT = arguments.choice(name, "TOKBPE_SIMD on this machine", VARIANTS)
     SCAN = tokbpe_scan_by(VARIANT_NAMES.index(name))
+    UTF8_END = tokbpe_utf8_end_by(VARIANT_NAMES.index(name))
 
 
 use_variant(os.environ.get("TOKBPE_SIMD") or VARIANT)
@@ -330,6 +334,8 @@ cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil:
     cdef size_t place = scanner.text_end
     cdef size_t limit = place + min(most, scanner.size - place)
     cdef size_t width = 1
+    if UTF8_END != NULL:
+        place = distance(data, UTF8_END(data + place, data + limit))
     while place < limit and width:
         if data[place] < 0x80:
             place = distance(data, tokbpe_ascii_end(data + place, data + limit))
