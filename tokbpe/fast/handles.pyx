@@ -260,14 +260,16 @@ cdef int free_opened(PyObject *opened) noexcept with gil:
 
 
 # Before a fork no other thread may be at the slots; LOCK is free afterwards in both processes.
+def take_lock():
+    PyThread_acquire_lock(LOCK, WAIT_LOCK)
+
+
+def give_lock():
+    PyThread_release_lock(LOCK)
+
+
 if hasattr(os, "register_at_fork"):
-    def acquire():
-        PyThread_acquire_lock(LOCK, WAIT_LOCK)
-
-    def release():
-        PyThread_release_lock(LOCK)
-
-    os.register_at_fork(before=acquire, after_in_parent=release, after_in_child=release)
+    os.register_at_fork(before=take_lock, after_in_parent=give_lock, after_in_child=give_lock)
 
 
 # Threads
