@@ -1,20 +1,21 @@
 """Build of the example: `python setup.py build_ext --inplace`, with tokbpe installed."""
 
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 import tokbpe.fast
 
-SOURCES = ["cython_loader.pyx"] if sys.platform == "win32" else ["cython_loader.pyx", "threads.c"]
+SOURCES = ["cython_loader.pyx", "native_calls.c"]
 
 setup(
     name="capi_example",
     ext_modules=cythonize(
         [
             Extension(
-                source.rpartition(".")[0],
+                Path(source).stem,
                 [source],
                 include_dirs=[tokbpe.fast.get_include()],
             )

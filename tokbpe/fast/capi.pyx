@@ -91,7 +91,7 @@ cdef int open_tokenizer(PyObject *tokenizer, PyObject *special, tokbpe_handle *h
 cdef object parts_of(tokenizer, special):
     """What a tokenizer is made of. Its errors tell what cannot be done."""
     if not hasattr(tokenizer, "_native_parts"):
-        raise TypeError(f"a handle is opened from a Tokenizer, not {arguments.type_name(tokenizer)}")
+        raise TypeError(f"`open` takes a Tokenizer, not {arguments.type_name(tokenizer)}")
     return tokenizer._native_parts(() if special is None else special)
 
 

@@ -57,7 +57,7 @@ cdef class Encoder:
     def encode(self, text, /):
         """The ids of a text, as a list."""
         cdef Document document
-        owner = open_document(text, &document)
+        _owner = open_document(text, &document)
         cdef Encoding encoding = begin(self.table, self.special, document.size)
         try:
             encode_document(encoding, &document)

@@ -4,7 +4,7 @@ A handle is the number of a slot and a generation, which is another one each tim
 used: a handle that is closed, or made up, is not found. A slot leads to an `Opened`, which counts
 its users: the calls that run in it, and the slot as long as the handle is open. The last one frees
 it. Slots and users are touched under LOCK alone, for some instructions. Who holds LOCK never waits
-for the GIL, so that both can be had by a thread that has the GIL.
+for the GIL, so that a thread that has the GIL may wait for LOCK.
 
 Each call works in an `Encoding` of its own. Those that are idle wait in the `Opened`; they are made
 and prepared for longer texts with the GIL.
@@ -15,13 +15,6 @@ first call of a thread makes it known.
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.pythread cimport (
-    WAIT_LOCK,
-    PyThread_acquire_lock,
-    PyThread_allocate_lock,
-    PyThread_release_lock,
-    PyThread_type_lock,
-)
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -33,6 +26,11 @@ from .encode cimport Encoding, begin
 from .memory cimport resized
 from .pieces cimport add_piece, close_piece_index, open_piece_index
 from .split cimport NOT_COMPILED
+
+cdef extern from "lock.h" nogil:
+    ctypedef int tokbpe_lock
+    void tokbpe_take(tokbpe_lock *lock) noexcept
+    void tokbpe_give(tokbpe_lock *lock) noexcept
 
 cdef extern from "Python.h" nogil:
     ctypedef struct PyThreadState
@@ -135,12 +133,12 @@ cdef class Opened:
     cdef int expect_worker(self) except -1:
         """Have room for one worker more among the idle ones."""
         cdef Worker *larger
-        PyThread_acquire_lock(LOCK, WAIT_LOCK)
+        tokbpe_take(&LOCK)
         larger = <Worker *> resized(self.idle, self.worker_count + 1, sizeof(Worker))
         if larger != NULL:
             self.idle = larger
             self.worker_count += 1
-        PyThread_release_lock(LOCK)
+        tokbpe_give(&LOCK)
         if larger == NULL:
             raise MemoryError(f"no memory for {self.worker_count + 1} encodings")
         return 0
@@ -150,13 +148,13 @@ cdef class Opened:
         cdef Encoding encoding
         cdef Worker worker
         while True:
-            PyThread_acquire_lock(LOCK, WAIT_LOCK)
+            tokbpe_take(&LOCK)
             worker.encoding = NULL
             if self.idle_count:
                 self.idle_count -= 1
                 self.worker_count -= 1
                 worker = self.idle[self.idle_count]
-            PyThread_release_lock(LOCK)
+            tokbpe_give(&LOCK)
             if worker.encoding == NULL:
                 return 0
             encoding = <Encoding> worker.encoding
@@ -170,7 +168,7 @@ cdef struct Slot:
     uint32_t generation  # of the handle, from 1 on
     PyObject *opened  # an Opened; NULL: the slot is free
 
-cdef PyThread_type_lock LOCK = PyThread_allocate_lock()
+cdef tokbpe_lock LOCK = 0
 cdef Slot *SLOTS = NULL
 cdef size_t SLOT_COUNT = 0
 
@@ -193,7 +191,7 @@ cdef tokbpe_handle taken_slot(PyObject *opened) noexcept nogil:
     cdef Slot *larger
     cdef tokbpe_handle handle = 0
     global SLOTS, SLOT_COUNT
-    PyThread_acquire_lock(LOCK, WAIT_LOCK)
+    tokbpe_take(&LOCK)
     for number in range(SLOT_COUNT):
         # A slot whose generations are used up stays free.
         if SLOTS[number].opened == NULL and SLOTS[number].generation < UINT32_MAX:
@@ -209,7 +207,7 @@ cdef tokbpe_handle taken_slot(PyObject *opened) noexcept nogil:
         SLOTS[number].generation += 1
         SLOTS[number].opened = opened
         handle = handle_of(number)
-    PyThread_release_lock(LOCK)
+    tokbpe_give(&LOCK)
     return handle
 
 
@@ -218,21 +216,21 @@ cdef PyObject *entered(tokbpe_handle handle, Worker *worker) noexcept nogil:
     NULL if the handle is not open."""
     cdef PyObject *opened = NULL
     cdef Slot *slot
-    PyThread_acquire_lock(LOCK, WAIT_LOCK)
+    tokbpe_take(&LOCK)
     slot = slot_of(handle)
     if slot != NULL:
         opened = slot.opened
         (<Opened> opened).enter(worker)
-    PyThread_release_lock(LOCK)
+    tokbpe_give(&LOCK)
     return opened
 
 
 cdef void left(PyObject *opened, const Worker *worker) noexcept nogil:
     """One user less, whose worker is idle now."""
     cdef bint is_last
-    PyThread_acquire_lock(LOCK, WAIT_LOCK)
+    tokbpe_take(&LOCK)
     is_last = (<Opened> opened).leave(worker)
-    PyThread_release_lock(LOCK)
+    tokbpe_give(&LOCK)
     if is_last:
         free_opened(opened)
 
@@ -241,12 +239,12 @@ cdef bint closed(tokbpe_handle handle) noexcept nogil:
     """Close a handle; False if it is not open."""
     cdef PyObject *opened = NULL
     cdef Slot *slot
-    PyThread_acquire_lock(LOCK, WAIT_LOCK)
+    tokbpe_take(&LOCK)
     slot = slot_of(handle)
     if slot != NULL:
         opened = slot.opened
         slot.opened = NULL
-    PyThread_release_lock(LOCK)
+    tokbpe_give(&LOCK)
     if opened == NULL:
         return False
     left(opened, NULL)
@@ -260,14 +258,16 @@ cdef int free_opened(PyObject *opened) noexcept with gil:
 
 
 # Before a fork no other thread may be at the slots; LOCK is free afterwards in both processes.
+def take_lock():
+    tokbpe_take(&LOCK)
+
+
+def give_lock():
+    tokbpe_give(&LOCK)
+
+
 if hasattr(os, "register_at_fork"):
-    def acquire():
-        PyThread_acquire_lock(LOCK, WAIT_LOCK)
-
-    def release():
-        PyThread_release_lock(LOCK)
-
-    os.register_at_fork(before=acquire, after_in_parent=release, after_in_child=release)
+    os.register_at_fork(before=take_lock, after_in_parent=give_lock, after_in_child=give_lock)
 
 
 # Threads
