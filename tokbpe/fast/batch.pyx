@@ -111,6 +111,10 @@ cdef object as_array(uint32_t **ids, size_t size):
     return np.asarray(owner)
 
 
+def same(text):
+    return text
+
+
 @cython.final
 cdef class Batch:
     """Documents, the groups that they are encoded in, and what they become."""
@@ -140,16 +144,19 @@ cdef class Batch:
         self.special = as_special_table(special)
         self.before = np.array(arguments.frame_ids(before, "before"), np.uint32)
         self.behind = np.array(arguments.frame_ids(behind, "behind"), np.uint32)
-        cdef list given = arguments.each(lambda text: text, texts, "text")
+        cdef list given = texts if type(texts) is list else arguments.each(same, texts, "text")
         self.count = len(given)
         self.documents = <Document *> resized(NULL, self.count, sizeof(Document))
         if self.documents == NULL:
             raise MemoryError(f"no memory for {self.count} documents")
-        numbers = iter(range(self.count))
-        self.owners = arguments.each(
-            lambda text: self.open_text(next(numbers), text), given, "text")
-        for i in range(self.count):
-            self.total += self.documents[i].size
+        self.owners = []
+        try:
+            for i in range(self.count):
+                self.owners.append(open_document(given[i], &self.documents[i]))
+                self.total += self.documents[i].size
+        except (TypeError, UnicodeEncodeError):
+            arguments.each(arguments.document_bytes, given, "text")  # which names the text
+            raise
         self.failed = SIZE_MAX
         self.named = True
 
@@ -161,9 +168,6 @@ cdef class Batch:
         free(self.parts)
         free(self.counts)
         free(self.documents)
-
-    def open_text(self, size_t i, text):
-        return open_document(text, &self.documents[i])
 
     cdef int run(self, threads) except -1:
         """Encode all."""

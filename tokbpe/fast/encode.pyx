@@ -25,7 +25,7 @@ from libc.string cimport memcpy
 
 from tokbpe import arguments, reference
 
-from .memory cimport reserve
+from .memory cimport reserve, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .pieces cimport PieceIndex, piece_size
@@ -45,10 +45,8 @@ from .words cimport (
     ids_of_word,
     keep_word,
     open_words,
-    tokbpe_huge_pages,
     tokbpe_key,
     tokbpe_long_key,
-    tokbpe_prefetch,
     tokbpe_word_key,
     wipe_words,
     word_place,
@@ -321,7 +319,7 @@ cdef class Encoding:
             sizeof(uint32_t),
         )
         if self.capacity != before:
-            tokbpe_huge_pages(self.ids, self.capacity * sizeof(uint32_t))
+            tokbpe_large_pages(self.ids, self.capacity * sizeof(uint32_t))
         return 0
 
     cdef int put_id(self, uint32_t id) except -1 nogil:
