@@ -9,7 +9,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import threading
 
@@ -376,7 +376,7 @@ cdef class Batch:
 
     cdef object flat(self, bint narrow):
         """The ids of all documents, one behind the other."""
-        cdef size_t i, k, total = 0
+        cdef size_t i, total = 0
         cdef Group *group
         cdef uint32_t[::1] wide
         cdef uint16_t[::1] half
@@ -449,7 +449,7 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
     cdef Document document
     cdef Encoding encoding
     cdef Batch batch
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     if document.size >= 2 * <size_t> THREAD_TEXT and arguments.thread_count(threads) > 1:
         batch = Batch([text], table, special)
         batch.named = False
@@ -481,7 +481,7 @@ def encode_into(text, EncodingTable table not None, out, special=None):
     view = arguments.id_buffer(out)
     room = len(view)
     narrow = view.itemsize == 2
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     encoding = begin(table, as_special_table(special), document.size)
     try:
         encode_document(encoding, &document)

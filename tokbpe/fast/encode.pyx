@@ -495,12 +495,12 @@ cdef class Encoding:
     cdef size_t add_parts(self, const Scanner *scanner, size_t count) noexcept nogil:
         """Parts of the long piece that we are in."""
         cdef const uint8_t *piece = scanner.data + self.piece_start
-        cdef size_t piece_size = self.piece_end - self.piece_start
+        cdef size_t size_of_piece = self.piece_end - self.piece_start
         cdef size_t start, end, size
         cdef tokbpe_key key
         while count < CHUNK and self.at < self.piece_end:
             start = self.at - self.piece_start
-            end = self.merging.part_end(piece, start, piece_size)
+            end = self.merging.part_end(piece, start, size_of_piece)
             size = end - start
             if size <= SHORT_WORD:
                 key = tokbpe_word_key(
@@ -688,7 +688,7 @@ def encode(text, EncodingTable table not None, special=None):
     The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
     """
     cdef Document document
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     cdef Encoding encoding = begin(table, as_special_table(special), document.size)
     try:
         encode_document(encoding, &document)
@@ -704,7 +704,7 @@ def count(text, EncodingTable table not None, special=None, limit=None):
     """
     cdef Document document
     cdef size_t most = arguments.count_limit(limit)
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     cdef Encoding encoding = begin(table, as_special_table(special), document.size)
     encoding.only_counting = True
     encoding.most = most

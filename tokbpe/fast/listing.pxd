@@ -26,7 +26,6 @@ cdef extern from "hash.h" nogil:
     uint64_t tokbpe_mixed(uint64_t hash) noexcept
 
 
-
 cdef enum:
     MOST_TRIES = 32  # cuts of a piece
     BATCH = 64  # pieces
