@@ -53,10 +53,12 @@ def flags():
 
 def extensions():
     compiling, linking = flags()
+    headers = [header.as_posix() for header in Path("tokbpe/fast").rglob("*.h")]
     for source in sorted(Path("tokbpe/fast").glob("*.pyx")):
         yield Extension(
             f"tokbpe.fast.{source.stem}",
             [source.as_posix()],
+            depends=headers,  # Cython knows of those only that it includes itself
             include_dirs=["tokbpe/fast/include"],
             extra_compile_args=compiling,
             extra_link_args=linking,

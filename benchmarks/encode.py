@@ -83,7 +83,7 @@ QUICK = {
     "vocabularies": ["cl100k"],
     "corpora": ["English", "Chinese"],
     "megabytes": 0.5,
-    "rounds": 3,
+    "rounds": 1,
 }
 
 
@@ -93,10 +93,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         figures = json.loads(options.figures.read_text())
     else:
         words = sys.argv[1:] if argv is None else argv
-        figures = measured(options)
-        figures["command"] = shlex.join(["python", "benchmarks/encode.py", *words])
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        names = options.peers or peers.installed()
+        figures = {
+            "machine": machine(),
+            "command": shlex.join(["python", "benchmarks/encode.py", *words]),
+            "versions": peers.versions(names),
+            "rounds": options.rounds,
+            "megabytes": options.megabytes,
+            "rows": [],
+        }
+        for row in measured(names, options):
+            figures["rows"].append(row)
+            if options.json:  # each time: an interrupted run keeps what it has measured
+                options.json.write_text(json.dumps(figures, indent=1) + "\n")
     print(encode_report.report(figures))
     if options.plot:
         encode_report.draw(figures, (options.figures or options.json).with_suffix(""))
@@ -109,7 +118,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         "--from", type=Path, dest="figures", metavar="FILE.json", help="measure nothing, read these"
     )
     whole.add_argument("--plot", action="store_true", help="draw FILE.png and FILE.svg")
-    whole.add_argument("--quick", action="store_true", help="a minute's choice of all below")
+    whole.add_argument("--quick", action="store_true", help="a first look, in a minute")
     whole.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
     whole.add_argument("--peers", nargs="+", choices=PEERS, help="those installed, if not said")
     whole.add_argument("--vocabularies", nargs="+", choices=VOCABULARIES)
@@ -156,22 +165,13 @@ def cases(options: argparse.Namespace) -> list[Case]:
 # Measuring
 
 
-def measured(options: argparse.Namespace) -> dict[str, Any]:
-    names = options.peers or peers.installed()
-    versions = peers.versions(names)
+def measured(names: Sequence[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The figures of each case."""
     with tempfile.TemporaryDirectory() as scratch:
         files = Files(Path(os.environ["TOKBPE_DATA"]), Path(scratch), options.megabytes)
-        rows = []
         for case in cases(options):
             print(*case, sep=", ", file=sys.stderr, flush=True)
-            rows.append({**case._asdict(), "peers": of_case(case, names, files, options)})
-    return {
-        "machine": machine(),
-        "versions": versions,
-        "rounds": options.rounds,
-        "megabytes": options.megabytes,
-        "rows": rows,
-    }
+            yield {**case._asdict(), "peers": of_case(case, names, files, options)}
 
 
 def of_case(
@@ -307,10 +307,10 @@ class Files:
 
 
 def safe_parts(text: str) -> Iterator[str]:
-    """Parts that give the ids of the whole: no piece of any pattern has a letter behind a line
-    end, and so none goes on from one part to the next."""
+    """Parts that give the ids of the whole: behind a lone line end, before a letter, all patterns
+    cut, and do so too where the text ends there."""
     start = 0
-    for match in re.finditer(r"\n(?=[^\W\d_])", text):
+    for match in re.finditer(r"(?<=\S)\n(?=[^\W\d_])", text):
         if match.end() >= start + SAFE_PART:
             yield text[start : match.end()]
             start = match.end()

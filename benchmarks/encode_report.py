@@ -306,29 +306,57 @@ def draw(figures: dict[str, Any], stem: Path) -> None:
     rows = Rows(figures)
     chosen = picture_rows(rows)
     names = [name for name in rows.names(chosen) if name != "tokbpe, scalar"]
-    chart, axes = pyplot.subplots(figsize=(8, 1.6 + 0.8 * len(chosen)), dpi=150)
+    height = 1.6 + 0.75 * len(chosen)
+    chart, axes = pyplot.subplots(figsize=(8, height), dpi=150)
+    chart.subplots_adjust(left=0.12, right=0.97, top=1 - 0.75 / height, bottom=0.85 / height)
     for number, name in enumerate(names):
-        offset = (number - (len(names) - 1) / 2) * 0.8 / len(names)
-        style = {"color": color(number), "marker": drawing.MARKERS[number % 5]}
-        label = name
-        for place, row in enumerate(chosen):
-            points = [speed(row, name, phase) for phase in PHASES]
-            if None not in points:
-                height = place + offset
-                axes.plot([min(points), max(points)], [height] * 2, color=color(number), lw=2)
-                axes.plot([points[1]], [height], markersize=6, label=label, ls="", **style)
-                label = "_nolegend_"
+        draw_peer(axes, chosen, name, number, len(names))
     finish_axes(axes, [row["text"] for row in chosen])
-    chart.suptitle(picture_title(chosen), fontsize=12, fontweight="bold", x=0.03, ha="left")
-    caption = (
-        f"Lines from the first call (cold) to the same text again (warm), marks at another text "
-        f"(next); equal ids asserted; medians of {figures['rounds']}.\n"
-        f"{drawing.machine_text(figures['machine'])}."
+    handles, labels = axes.get_legend_handles_labels()
+    chart.text(0.03, 1 - 0.2 / height, picture_title(chosen), fontsize=14, fontweight="bold")
+    chart.legend(
+        handles,
+        labels,
+        loc="upper left",
+        bbox_to_anchor=(0.02, 1 - 0.25 / height),
+        ncols=len(names),
+        fontsize=9,
+        frameon=False,
+        columnspacing=1.2,
+        handletextpad=0.1,
     )
-    chart.text(0.03, 0.01, caption, fontsize=7, color="#555555", linespacing=1.4)
-    chart.subplots_adjust(left=0.13, right=0.97, top=1 - 0.5 / chart.get_figheight(), bottom=0.2)
+    caption = (
+        "From the first call (cold) to the same text again (warm); the mark is another text of the "
+        f"kind (next). Equal ids asserted; medians of {figures['rounds']} rounds.\n"
+        f"Machine: {drawing.machine_text(figures['machine'])}."
+    )
+    chart.text(0.03, 0.1 / height, caption, fontsize=8, color="#555555", linespacing=1.4)
     drawing.save(chart, stem)
     pyplot.close(chart)
+
+
+def draw_peer(
+    axes: Any, rows: Sequence[dict[str, Any]], name: str, number: int, count: int
+) -> None:
+    """A line and a mark of one of so many peers for each corpus."""
+    shades = (*drawing.COLORS, "#666666", "#a6761d")
+    offset = (number - (count - 1) / 2) * 0.8 / count
+    label = name
+    for place, row in enumerate(rows):
+        points = [speed(row, name, phase) for phase in PHASES]
+        if None not in points:
+            heights = [place + offset] * 2
+            axes.plot([min(points), max(points)], heights, color=shades[number], linewidth=2)
+            axes.plot(
+                points[1:2],
+                heights[:1],
+                color=shades[number],
+                marker=drawing.MARKERS[number % len(drawing.MARKERS)],
+                markersize=6,
+                linestyle="",
+                label=label,
+            )
+            label = "_"  # once in the legend
 
 
 def picture_rows(rows: Rows) -> list[dict[str, Any]]:
@@ -345,10 +373,6 @@ def picture_title(rows: Sequence[dict[str, Any]]) -> str:
     return f"Text to ids: {rows[0]['vocabulary']}, one document to an array, one thread"
 
 
-def color(number: int) -> str:
-    return (*drawing.COLORS, "#666666", "#f0e442")[number]
-
-
 def finish_axes(axes: Any, corpora: Sequence[str]) -> None:
     from matplotlib.ticker import StrMethodFormatter
 
@@ -359,4 +383,3 @@ def finish_axes(axes: Any, corpora: Sequence[str]) -> None:
     axes.grid(axis="x", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", fontsize=8, ncols=2)

@@ -265,11 +265,13 @@ def rustbpe(vocabulary: Vocabulary, threads: int) -> Calls:
     import numpy as np
     import rustbpe
 
-    if vocabulary.corpus is None:
+    if vocabulary.ranks is None or vocabulary.corpus is None:
         raise Unsupported
     tokenizer = rustbpe.Tokenizer()
     corpus = Path(vocabulary.corpus).read_text(encoding="utf-8")
-    tokenizer.train_from_iterator([corpus], TRAINED_SIZE, pattern=vocabulary.expression)
+    # As many ids as tokbpe learned; beyond, rustbpe goes on with pairs that occur once.
+    size = Path(vocabulary.ranks).read_text().count("\n")
+    tokenizer.train_from_iterator([corpus], size, pattern=vocabulary.expression)
     if threads > 1:
         return {(MANY, LIST): tokenizer.batch_encode}
     return {

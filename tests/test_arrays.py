@@ -331,10 +331,11 @@ def test_an_error_of_an_iterator_comes_out_unchanged(tokenizer):
 
 
 SPELLINGS = ["<t>", "K>", "a;", " b", "é", "x"]
-NEAR_TOKENS = st.text(
-    st.sampled_from("<t>K;`abx é\u212a\u037e\u1fef\u0301\u0338\u0307\u1dfa\u1100\u1161\n"),
+NEAR_TOKENS = st.lists(
+    st.sampled_from(SPELLINGS)
+    | st.sampled_from("<t>K;`abx é\u212a\u037e\u1fef\u0301\u0338\u0307\u1dfa\u1100\u1161\n"),
     max_size=12,
-)
+).map("".join)
 
 
 @core
@@ -363,6 +364,22 @@ def test_at_once_is_as_in_parts(engine, texts, spellings, normalizer, prefix):
     assert rows_of(tokenizer, texts, {}) == in_parts
     assert tokenizer.encode_batch(texts) == in_parts
     assert tokenizer.count_batch(texts).tolist() == list(map(len, in_parts))
+
+
+@core
+def test_both_kinds_of_tokens_are_found(engine):
+    for normalizer in (None, "NFC"):
+        tokenizer = trained(
+            engine=engine.__name__.removeprefix("tokbpe."),
+            added_tokens={"<t>": 300, "K>": 301},
+            token_flags={"K>": ("normalized",)},
+            normalizer=normalizer,
+        )
+        for text in ("<t>K>a", b"<t>K>a"):
+            assert tokenizer.encode_array(text).tolist() == [300, 301, 97]
+            assert tokenizer.encode_batch([text, "b"]) == [[300, 301, 97], [98]]
+            assert tokenizer.count(text) == 3
+        assert (tokenizer.encode("\u212a>") == [301]) == (normalizer == "NFC")
 
 
 @pytest.mark.parametrize(

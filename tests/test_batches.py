@@ -165,3 +165,16 @@ def test_caches_that_are_cleared():
     found.clear_cache()
     assert found.memory() == found.cache_size == 0
     assert fast.encode(noise, found) == ids
+
+
+@pytest.mark.core
+def test_raw_text_is_cut_too():
+    """One piece is encoded by several threads, cut where no merge crosses."""
+    raw = text(3 * THREAD_TEXT_SIZE)
+    nothing = np.empty((0, 2), np.uint32)
+    found = fast.encoding_table(PIECES, nothing, None, None, "byte", None, "rank_by_piece")
+    ids = fast.encode(raw, found)
+    assert fast.encode_array(raw, found, threads=3).tolist() == ids
+    assert fast.encode_array(raw, found, SPECIAL, threads=3).tolist() == fast.encode(
+        raw, found, SPECIAL
+    )

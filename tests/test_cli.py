@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, __version__, check, cli, demo, engines, usage
+from tokbpe import Tokenizer, __version__, check, cli, demo, engines, fast, usage
+from tokbpe.vocabulary import Vocabulary
 
 SMALL = demo.Plan(library_bytes=100_000, compared_files=4, compared_merges=20, vocabulary_size=500)
 COMMAND = [sys.executable, "-m", "tokbpe"]
@@ -390,6 +391,127 @@ def test_several_files_in_an_array_are_marked(run):
     assert np.load("ids.npy").tolist() == sum(rows, [])
 
 
+LINES = b"low lower\n\nlowest<|e|>\r\nnewest"
+SPLIT = [b"low lower", b"", b"lowest<|e|>", b"newest"]
+
+
+def test_encode_lines(run):
+    Path("lines").write_bytes(LINES)
+    rows = [" ".join(map(str, saved().encode_bytes(line))) for line in SPLIT]
+    expected = "".join(f"{row}\n" for row in rows).encode()
+    assert run("encode", "saved", "lines", "--documents", "line") == (0, expected, "")
+    again = run("encode", "saved", "lines", "text", "--documents", "line")[1]
+    assert again == expected + run("encode", "saved", "text", "--documents", "line")[1]
+    parts = run("encode", "saved", "lines", "--documents", "<|e|>", "--bos")[1].splitlines()
+    assert [line.split()[0] for line in parts] == [b"257", b"257"]
+
+
+@pytest.mark.parametrize("name", ["ids.npy", "ids.bin"])
+@pytest.mark.parametrize("dtype", ["uint32", "uint16", None])
+def test_encode_lines_to_an_array(run, name, dtype):
+    Path("lines").write_bytes(LINES)
+    command = ["encode", "saved", "lines", "--documents", "line", "-o", name, "--eos"]
+    options = [] if dtype is None else ["--dtype", dtype]
+    assert run(*command, *options, "--threads", "1") == (0, b"", "")
+    rows = [saved().encode_bytes(line, eos=True) for line in SPLIT]
+    kind = np.dtype(dtype or "uint32").newbyteorder("<")
+    if name == "ids.npy":
+        ids = np.load(name)
+        np.save("other.npy", np.array(sum(rows, []), kind))
+        assert Path(name).read_bytes() == Path("other.npy").read_bytes()
+    else:
+        ids = np.fromfile(name, kind)
+    assert ids.dtype == kind and ids.tolist() == sum(rows, [])
+
+
+@pytest.mark.parametrize("name", ["ids", "ids.npy", "ids.bin"])
+def test_a_large_document_is_written_in_parts(run, monkeypatch, name):
+    monkeypatch.setattr(
+        Tokenizer.encode_file,
+        "__kwdefaults__",
+        {**Tokenizer.encode_file.__kwdefaults__, "block_bytes": 50},
+    )
+    Path("large").write_text("low lower lowest \n\n" * 100)
+    row = saved().encode("low lower lowest \n\n" * 100)
+    assert run("encode", "saved", "large", "-o", name)[0] == 0
+    if name == "ids":
+        assert Path(name).read_text() == f"{' '.join(map(str, row))}\n"
+        assert run("encode", "saved", "large")[1] == Path(name).read_bytes()
+    else:
+        ids = np.load(name) if name == "ids.npy" else np.fromfile(name, "<u4")
+        assert ids.tolist() == row
+
+
+def test_what_a_file_puts_around_a_text_marks_documents(run):
+    vocabulary = Vocabulary("byte", (b"a", b"b"), special_tokens={"<s>": 2}, frame=((2,), ()))
+    Tokenizer.from_vocabulary(vocabulary).save("framed")
+    Path("lines").write_bytes(b"ab\nb")
+    command = ["encode", "framed", "lines", "--documents", "line", "-o", "ids.npy"]
+    assert run(*command)[0] == 2
+    assert run(*command, "--add-special-tokens") == (0, b"", "")
+    assert np.load("ids.npy").tolist() == [2, 0, 1, 2, 1]
+
+
+def test_no_ids_in_an_array(run):
+    Path("empty").touch()
+    assert run("encode", "saved", "empty", "-o", "ids.npy") == (0, b"", "")
+    assert run("encode", "saved", "empty", "-o", "ids.bin") == (0, b"", "")
+    assert np.load("ids.npy").shape == (0,) and Path("ids.bin").read_bytes() == b""
+    assert run("encode", "saved", "empty", "--documents", "line") == (0, b"", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("-o ids.npy --documents line", "mark it by --bos or --eos"),
+        ("-o ids.bin --documents x", "mark it by --bos or --eos"),
+        ("-o ids --dtype uint16", "--dtype is for an output named *.npy or *.bin"),
+        ("--dtype uint16", "--dtype is for an output named *.npy or *.bin"),
+        ("-o ids.npy --dtype int64", "invalid choice: 'int64'"),
+        ("--documents=", "the separator is empty"),
+        ("--threads 0", "must be from 1 to"),
+    ],
+)
+def test_encode_options_that_do_not_fit(run, options, message):
+    code, output, error = run("encode", "saved", "text", *options.split(" "))
+    assert (code, output) == (2, b"") and message in error
+    assert not Path("ids").exists() and not Path("ids.npy").exists()
+
+
+def test_a_type_that_is_too_small(run):
+    Tokenizer.from_vocabulary(Vocabulary("byte", (b"a",), special_tokens={"<s>": 70_000})).save(
+        "far"
+    )
+    code, output, error = run("encode", "far", "text", "-o", "ids.npy", "--dtype", "uint16")
+    assert (code, output) == (2, b"") and "the highest id is 70000: use uint32" in error
+
+
+def test_a_second_file_that_is_not_there_leaves_nothing(run):
+    for name in ("ids", "ids.npy", "ids.bin"):
+        code, output, error = run("encode", "saved", "text", "absent", "--eos", "-o", name)
+        assert (code, output) == (1, b"")
+        assert error == "tokbpe: error: absent: No such file or directory\n"
+        assert not Path(name).exists()
+
+
+def test_a_file_that_changes_leaves_nothing(run, monkeypatch):
+    def changed(*arguments, **options):
+        Path("text").write_text("other")
+        return encode_batch_arrays(*arguments, **options)
+
+    encode_batch_arrays = fast.encode_batch_arrays
+    monkeypatch.setattr(fast, "encode_batch_arrays", changed)
+    monkeypatch.setattr(
+        Tokenizer.encode_file,
+        "__kwdefaults__",
+        {**Tokenizer.encode_file.__kwdefaults__, "block_bytes": 10},
+    )
+    Path("text").write_text(TEXT * 10)
+    code, _, error = run("encode", "saved", "text", "-o", "ids")
+    assert (code, error) == (1, "tokbpe: error: text: the file was changed while it was read\n")
+    assert not Path("ids").exists()
+
+
 def test_a_byte_that_is_not_in_the_vocabulary(run):
     run("train", "text", "-o", "new", "--method", "byte")
     code, output, error = run("encode", "new", "text", "other", "-o", "ids")
@@ -499,6 +621,22 @@ def test_inspect(run):
     merges = output.decode().splitlines()[-2:]
     assert merges[0].split() == ["first", "merges", "259", "3", "'l'", "+", "'o'", "=", "'lo'"]
     assert merges[1].split()[0] == "260"
+
+
+@pytest.mark.parametrize("engine", engines.NAMES)
+@pytest.mark.parametrize("options", ["", "--method byte", "--method word", "--pattern gpt2"])
+def test_inspect_tells_of_memory(run, monkeypatch, engine, options):
+    monkeypatch.setenv("TOKBPE_ENGINE", engine)
+    run("train", "text", "-o", "new", *options.split())
+    lines = run("inspect", "new")[1].decode().splitlines()
+    (line,) = [line for line in lines if line.startswith("cache ")]
+    memory = json.loads(run("inspect", "new", "--json")[1])["cache"]
+    if engine == "reference":
+        assert memory is None and line.split() == ["cache", "none"]
+        return
+    assert memory["limit"] == 2**26 and 0 <= memory["used"] <= 2**26
+    assert (memory["used"] > 10_000) == (options != "--method word")
+    assert line == f"cache              limit {memory['limit']:,}, used {memory['used']:,}"
 
 
 def test_inspect_as_json(run):

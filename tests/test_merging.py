@@ -158,6 +158,28 @@ def test_merges_with_ids_of_their_own(seed):
     agree(*found, texts(random, units, pieces))
 
 
+@given(SEEDS)
+def test_lists_of_all_ways_to_cut(seed):
+    """One id for several merges, of which some are never met, or come before their halves."""
+    random = Random(seed)
+    units = units_of(random)
+    pieces, _ = learned(random, random.randrange(1, 40), units)
+    later = pieces[256:]
+    if random.random() < 0.5:
+        random.shuffle(later)
+    alphabet = (*BYTES, *later)
+    ids = {piece: id for id, piece in enumerate(alphabet)}
+    merges = [
+        (ids[piece[:cut]], ids[piece[cut:]], ids[piece])
+        for piece in later
+        for cut in random.sample(range(1, len(piece)), len(piece) - 1)
+        if piece[:cut] in ids and piece[cut:] in ids
+    ]
+    made = np.array([id for _, _, id in merges], np.uint32)
+    found = both(alphabet, pairs([merge[:2] for merge in merges]), None, made)
+    agree(*found, texts(random, units, [*BYTES, *later]))
+
+
 def test_ids_beyond_those_of_the_merge_table():
     far = 2**21 + 7
     alphabet = [*BYTES, *[None] * far]
@@ -184,6 +206,11 @@ def test_tokens_longer_than_a_window():
         pieces.append(pieces[last] * 2)
     found = both(BYTES, pairs(merges))
     agree(*found, [b"a" * size for size in (300, 2047, 2048, 5001)] + [b"ba" * 400], numbered=True)
+
+
+def test_tokens_longer_than_any_text():
+    merges = [(97, 97), *[(id, id) for id in range(256, 296)]]
+    agree(*both(BYTES, pairs(merges)), [b"a" * 1000, b"ba" * 200], numbered=True)
 
 
 def test_a_byte_that_the_alphabet_lacks():

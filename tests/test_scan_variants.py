@@ -136,6 +136,28 @@ def test_every_size(pattern):
             compare(text.encode()[start : start + size], pattern)
 
 
+# Each number of bytes that a lead may ask for, with the first and last second bytes.
+ODD_BYTES = [
+    *BROKEN,
+    *[bytes([lead, second, *tail])
+      for lead in [*range(0x7F, 0x81), 0xBF, *range(0xC0, 0xC4), *range(0xDE, 0x100)]
+      for second in (0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)
+      for tail in (b"", b"\x80", b"\x80\xbf")],
+]  # fmt: skip
+
+
+@pytest.mark.core
+def test_odd_bytes():
+    for odd in ODD_BYTES:
+        compare(b"ab \xc3\xa9" * 7 + odd + b" cd" * 24, "gpt2")
+
+
+@pytest.mark.parametrize("odd", BROKEN)
+def test_odd_bytes_at_every_offset(odd):
+    for offset in range(BLOCK + 3):
+        compare(b"." * offset + odd + "中é𝟎".encode() * 12, "gpt2")
+
+
 @pytest.mark.parametrize("pattern", BLOCK_NAMES)
 def test_chunks(pattern):
     """Pieces are found 512 at a time; a block has up to 63 ends."""
@@ -229,17 +251,16 @@ GUARDED = r"""
 #define PAGE 4096
 
 static const char *const UNITS[] = {"It's a test. ", "ab  \n", "ä¸­ã", "1aÃ© "};
-static uint8_t classes[0x110000];
 
 static void fill_classes(void)
 {
-    memset(classes, TOKBPE_LETTER | TOKBPE_UPPER | TOKBPE_LOWER, sizeof classes);
-    memset(classes, TOKBPE_OTHER, 0x80);
-    memset(classes + '0', TOKBPE_NUMBER, 10);
-    memset(classes + 'A', TOKBPE_LETTER | TOKBPE_UPPER, 26);
-    memset(classes + 'a', TOKBPE_LETTER | TOKBPE_LOWER, 26);
-    classes[' '] = TOKBPE_SPACE;
-    classes['\n'] = TOKBPE_SPACE | TOKBPE_NEWLINE;
+    memset(tokbpe_classes, TOKBPE_LETTER | TOKBPE_UPPER | TOKBPE_LOWER, sizeof tokbpe_classes);
+    memset(tokbpe_classes, TOKBPE_OTHER, 0x80);
+    memset(tokbpe_classes + '0', TOKBPE_NUMBER, 10);
+    memset(tokbpe_classes + 'A', TOKBPE_LETTER | TOKBPE_UPPER, 26);
+    memset(tokbpe_classes + 'a', TOKBPE_LETTER | TOKBPE_LOWER, 26);
+    tokbpe_classes[' '] = TOKBPE_SPACE;
+    tokbpe_classes['\n'] = TOKBPE_SPACE | TOKBPE_NEWLINE;
 }
 
 int main(void)
@@ -263,7 +284,7 @@ int main(void)
                     for (size_t i = 0; i < whole; i++)
                         end[i - whole] = (uint8_t)text[i % length];
                     ends = malloc(whole * sizeof(size_t));
-                    found += scan(pattern, classes, end - whole, 0, whole, ends, whole);
+                    found += scan(pattern, end - whole, 0, whole, ends, whole);
                     free(ends);
                 }
     printf("%d\n", found > 0);

@@ -28,7 +28,7 @@ MOST_BYTES = 2**30
 WHOLE = "whole"
 LINE = "line"
 
-# How far back a place to cut is looked for at a time.
+# How far back a place to cut is looked for at a time: two bytes or more.
 WINDOW = 2**16
 # What stands before a place, and the white space that it is in front of, or behind.
 BEFORE_SPACE = re.compile(rb"[!-~\x80-\xff] ")

@@ -123,34 +123,37 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     output = arguments.output
     as_array = output.endswith((".npy", ".bin"))
-    marked = arguments.bos or arguments.eos
-    if as_array and not marked and (len(arguments.files) > 1 or arguments.documents != WHOLE):
-        arguments.wrong_use(
-            f"-o {output}: an array does not tell where one of several files or documents ends; "
-            "mark it by --bos or --eos"
-        )
     if arguments.dtype is not None and not as_array:
         arguments.wrong_use("--dtype is for an output named *.npy or *.bin")
     check_new(output)
     tokenizer = loaded(arguments)
     dtype = arguments.dtype or "uint32"
+    options = {
+        "allowed_special": "all" if "all" in arguments.allow_special else arguments.allow_special,
+        "bos": arguments.bos,
+        "eos": arguments.eos,
+        "add_special_tokens": arguments.add_special_tokens,
+    }
 
     def blocks_of(file: Any) -> Iterator[Arrays]:
         return tokenizer.encode_file(
             file,
             documents=arguments.documents,
-            allowed_special="all" if "all" in arguments.allow_special else arguments.allow_special,
-            bos=arguments.bos,
-            eos=arguments.eos,
-            add_special_tokens=arguments.add_special_tokens,
             dtype=dtype,
             threads=arguments.threads,
+            **options,
         )
 
     try:
         blocks_of(io.BytesIO())
+        marks = tokenizer.encode_bytes(b"", **options)
     except ValueError as error:
         arguments.wrong_use(str(error))
+    if as_array and not marks and (len(arguments.files) > 1 or arguments.documents != WHOLE):
+        arguments.wrong_use(
+            f"-o {output}: an array does not tell where one of several files or documents ends; "
+            "mark it by --bos or --eos, or --add-special-tokens"
+        )
     encoded = (blocks_of_file(name, blocks_of) for name in arguments.files)
     if output == STANDARD:
         yield from written.lines(encoded)

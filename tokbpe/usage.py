@@ -345,8 +345,8 @@ HELP = {
         "Turn files of any size, each of which is one document or many, into ids: a line of them\n"
         "for each document. An output named *.npy is a NumPy array instead, with the ids of all\n"
         "documents one after another, and one named *.bin the same without a header, each id\n"
-        "little-endian; with several documents they need --bos or --eos, which mark where they\n"
-        "meet.",
+        "little-endian; with several documents they need --bos or --eos, or what a tokenizer.json\n"
+        "puts around a text, which mark where they meet.",
         "tokbpe encode my.tokbpe book.txt -o book.npy",
         accept_encoding,
     ),

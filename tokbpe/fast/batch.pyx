@@ -26,6 +26,7 @@ from .encode cimport (
     open_document,
 )
 from .memory cimport reserve, resized
+from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .split cimport NOT_COMPILED, WHOLE
@@ -130,6 +131,7 @@ cdef class Batch:
     cdef size_t failed  # the number of the first group that has failed, from 1 on
     cdef object error
     cdef int thread_count
+    cdef Merging merging  # which knows where raw text can be cut
     cdef bint named  # whether an error tells which text it is about
 
     def __cinit__(self, texts, EncodingTable table not None, special, before=(), behind=()):
@@ -171,6 +173,8 @@ cdef class Batch:
             self.thread_count = <int> min(<size_t> arguments.thread_count(threads), most)
         else:
             arguments.thread_count(threads)
+        self.merging = Merging(self.table)
+        self.merging.begin()
         self.make_groups()
         self.counts = <size_t *> resized(NULL, self.part_count, sizeof(size_t))
         if self.counts == NULL:
@@ -258,11 +262,13 @@ cdef class Batch:
         self, size_t number, size_t first, size_t last, uint32_t id, size_t behind, size_t size
     ) except -1 nogil:
         """Parts of what has no special tokens in it; `behind` begins what follows."""
-        cdef size_t cut
+        cdef const uint8_t *data = self.documents[number].data
+        cdef size_t cut = first
         while last - first > size:
-            cut = first
             if self.table.kind != WHOLE:
-                cut = safe_cut(self.documents[number].data, first + size, last)
+                cut = safe_cut(data, first + size, last)
+            elif not self.table.takes_whole:  # a part is not to be taken for a piece
+                cut = first + self.merging.part_end(data + first, size, last - first)
             if cut <= first or cut >= last:
                 break
             self.add_part(number, first, cut, NONE, True)

@@ -1,4 +1,5 @@
-/* Bits of a word, and the least of sixteen keys, in C for what processors do in one step. */
+/* Bits of a word, and keys of which the least is looked for, in C for what processors do in one step
+ * and for shifts that lose bits. */
 #ifndef TOKBPE_BITS_H
 #define TOKBPE_BITS_H
 
@@ -34,6 +35,17 @@ static inline uint32_t tokbpe_highest_bit(uint32_t word)
 }
 #endif
 
+#if defined(__GNUC__)
+#define TOKBPE_PREFETCHED(address) __builtin_prefetch(address)
+#else
+#define TOKBPE_PREFETCHED(address) ((void)(address))
+#endif
+
+static inline void tokbpe_prefetch(const void *address)
+{
+    TOKBPE_PREFETCHED(address);
+}
+
 /* The bits above one, and those below it; 0 <= bit < 31. */
 static inline uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit)
 {
@@ -45,19 +57,28 @@ static inline uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit)
     return word & ((UINT32_C(1) << bit) - 1);
 }
 
+/* What no merge is, 2**32 - 1, gives a key that is higher than any of a merge. */
+static inline uint32_t tokbpe_merge_key(uint32_t number, uint32_t place_bits, uint32_t place)
+{
+    return number << place_bits | place;
+}
+
 static inline uint32_t tokbpe_less(uint32_t x, uint32_t y)
 {
     return x < y ? x : y;
 }
 
 /* Without a branch, and without vectors, which would wait for what was stored just before. */
-static inline uint32_t tokbpe_least_of_16(const uint32_t *keys)
+static inline uint32_t tokbpe_least_of_8(const uint32_t *keys)
 {
     uint32_t a = tokbpe_less(tokbpe_less(keys[0], keys[1]), tokbpe_less(keys[2], keys[3]));
     uint32_t b = tokbpe_less(tokbpe_less(keys[4], keys[5]), tokbpe_less(keys[6], keys[7]));
-    uint32_t c = tokbpe_less(tokbpe_less(keys[8], keys[9]), tokbpe_less(keys[10], keys[11]));
-    uint32_t d = tokbpe_less(tokbpe_less(keys[12], keys[13]), tokbpe_less(keys[14], keys[15]));
-    return tokbpe_less(tokbpe_less(a, b), tokbpe_less(c, d));
+    return tokbpe_less(a, b);
+}
+
+static inline uint32_t tokbpe_least_of_16(const uint32_t *keys)
+{
+    return tokbpe_less(tokbpe_least_of_8(keys), tokbpe_least_of_8(keys + 8));
 }
 
 #endif

@@ -147,8 +147,7 @@ cdef class Encoding:
         table.text_size += size
         if table.text_size >= WARM_TEXT and not table.warm:
             table.warm_up()
-        self.merging.by_bytes = not table.listed
-        self.merging.packed = table.warm and table.merges.slots != NULL
+        self.merging.begin()
         self.by_chunks = (
             table.warm
             and table.unit == BYTE
@@ -521,6 +520,7 @@ cdef class Encoding:
         """Append the ids of items from i on, up to one that the cache lacks; its number."""
         cdef size_t start = self.items.ends[i - 1] if i else self.items.first
         cdef uint32_t *out = self.ids + self.size
+        cdef size_t size = 0
         cdef WordSlot *slot
         cdef tokbpe_key key
         while i < count:
@@ -528,19 +528,23 @@ cdef class Encoding:
             if key.high == 0:
                 if self.spilled == self.spill_size:
                     break
-                out += self.put_spilled(out)
+                size += self.put_spilled(out + size)
             else:
                 slot = word_slot(&self.cache, key, self.items.places[i], data + start)
                 if slot.key.high == 0:
                     break
                 if slot.count <= <uint32_t> INLINE_IDS and key.high >> 56 < <size_t> LONG:
-                    memcpy(out, slot.ids, (INLINE_IDS + 1) * sizeof(uint32_t))
+                    memcpy(out + size, slot.ids, (INLINE_IDS + 1) * sizeof(uint32_t))
                 else:
-                    memcpy(out, ids_of_word(&self.cache, slot), slot.count * sizeof(uint32_t))
-                out += slot.count
+                    memcpy(
+                        out + size,
+                        ids_of_word(&self.cache, slot),
+                        slot.count * sizeof(uint32_t),
+                    )
+                size += slot.count
             start = self.items.ends[i]
             i += 1
-        self.size = <size_t> (out - self.ids)
+        self.size += size
         return i
 
     cdef inline size_t put_spilled(self, uint32_t *out) noexcept nogil:

@@ -153,7 +153,9 @@ cdef inline End joined_tails(const End *left, End right) noexcept nogil:
     return joined
 
 
-cdef inline void add_junction(Junctions *junctions, const End *tail, const End *head) noexcept nogil:
+cdef inline void add_junction(
+    Junctions *junctions, const End *tail, const End *head
+) noexcept nogil:
     cdef size_t before = last_size(tail.bytes + tail.size, tail.size)
     cdef size_t behind = first_size(head.bytes, head.size)
     cdef size_t border = <size_t> tail.bytes[tail.size - 1] << 8 | head.bytes[0]

@@ -13,10 +13,10 @@ with the lowest numbers are right for nine of ten.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 
-from .memory cimport look_for_signals, resized
-from .merges cimport MergeTable, is_merged, put_merge, stay_apart
+from .memory cimport look_for_signals, reserve, resized
+from .merges cimport Halves, MergeTable, first_slot, put_merge, stay_apart
 from .pairs cimport NOT_FOUND
 from .pieces cimport PieceIndex, number_of_tag, piece_size
 
@@ -25,16 +25,21 @@ cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
     uint64_t tokbpe_mixed(uint64_t hash) noexcept
 
+cdef extern from "bits.h" nogil:
+    void tokbpe_prefetch(const void *address) noexcept
 
-# The most cuts that are tried for a piece.
+
 cdef enum:
-    MOST_TRIES = 32
+    MOST_TRIES = 32  # cuts of a piece
+    BATCH = 64  # pieces
 
 
-# A place where a piece can be cut in two pieces.
+# A place where a piece may be cut in two pieces.
 cdef struct Cut:
     size_t place
-    uint32_t left
+    uint64_t before  # the mixed hashes of both ends
+    uint64_t behind
+    uint32_t left  # the pieces that both ends are
     uint32_t right
 
 
@@ -44,9 +49,9 @@ cdef struct Listing:
     uint64_t *sieve  # a Bloom filter of the tags of all pieces
     uint32_t sieve_mask
     uint64_t *hashes  # of the beginnings of a piece
-    Cut *cuts  # of a piece into pieces with lower numbers
-    size_t count
-    bint others  # whether it can be cut into pieces of which one has a higher number
+    Cut *cuts  # of the pieces of a batch
+    size_t capacity
+    size_t[BATCH + 1] ends  # of the cuts of each
 
 
 cdef inline void close_listing(Listing *listing) noexcept nogil:
@@ -60,13 +65,13 @@ cdef inline int open_listing(
 ) except -1 nogil:
     cdef size_t i
     cdef uint32_t bit
+    memset(listing, 0, sizeof(Listing))
     listing.index = index
     listing.powers = powers
     listing.sieve_mask = (<uint32_t> 8 << min(index.bits, 28)) - 1
     listing.sieve = <uint64_t *> calloc(listing.sieve_mask // 64 + 1, sizeof(uint64_t))
     listing.hashes = <uint64_t *> resized(NULL, longest + 1, sizeof(uint64_t))
-    listing.cuts = <Cut *> resized(NULL, longest + 1, sizeof(Cut))
-    if listing.sieve == NULL or listing.hashes == NULL or listing.cuts == NULL:
+    if listing.sieve == NULL or listing.hashes == NULL:
         close_listing(listing)
         with gil:
             raise MemoryError(f"no memory to list the pairs of {index.count} pieces")
@@ -77,57 +82,122 @@ cdef inline int open_listing(
     return 0
 
 
-cdef inline bint may_be_piece(const Listing *listing, uint64_t mixed) noexcept nogil:
-    cdef uint32_t bit = <uint32_t> mixed & listing.sieve_mask
-    return listing.sieve[bit >> 6] >> (bit & 63) & 1
+cdef inline bint list_merges(MergeTable *merges, Listing *listing) except -1 nogil:
+    """List the merges of all pieces; False where a piece may be merged out of later ones, or too
+    many cuts would have to be tried.
+
+    By batches and in three steps, so that what a step needs from memory is on its way before.
+    """
+    cdef size_t first = 0
+    cdef size_t count = listing.index.count
+    cdef size_t last, id, cuts, steps = 0
+    if listing.index.twins:
+        return False
+    while first < count:
+        last = min(first + BATCH, count)
+        cuts = 0
+        for id in range(first, last):
+            steps = look_for_signals(steps)
+            cuts = find_cuts(listing, id, cuts)
+            listing.ends[id - first] = cuts
+        look_up_halves(merges, listing, cuts)
+        cuts = 0
+        for id in range(first, last):
+            if not list_merge(merges, listing, id, cuts, listing.ends[id - first]):
+                return False
+            cuts = listing.ends[id - first]
+        first = last
+    return True
 
 
-cdef inline void find_cuts(Listing *listing, size_t id) noexcept nogil:
-    """Where a piece can be cut in two. What only looks like a piece may be among them."""
+cdef inline size_t find_cuts(Listing *listing, size_t id, size_t count) except? 0 nogil:
+    """Add, behind `count` cuts, those of a piece that may be in two pieces; how many there are."""
     cdef const PieceIndex *index = listing.index
     cdef const uint8_t *piece = index.bytes + index.starts[id]
     cdef size_t size = piece_size(index, id)
     cdef uint64_t *hashes = listing.hashes
-    cdef uint64_t before, behind
+    cdef Cut *cut
     cdef size_t place
-    cdef uint32_t left, right
-    listing.count = 0
-    listing.others = False
+    cdef size_t first = count
+    reserve(<void **> &listing.cuts, &listing.capacity, count + size, sizeof(Cut))
     hashes[0] = 0
     for place in range(size):
         hashes[place + 1] = tokbpe_hash_next(hashes[place], piece[place])
     for place in range(1, size):
-        before = tokbpe_mixed(hashes[place])
-        behind = tokbpe_mixed(
+        cut = &listing.cuts[count]
+        cut.place = place
+        cut.before = tokbpe_mixed(hashes[place])
+        cut.behind = tokbpe_mixed(
             tokbpe_hash_of_end(hashes[size], hashes[place], listing.powers[size - place]))
-        if not (may_be_piece(listing, before) and may_be_piece(listing, behind)):
-            continue
-        left = number_of_tag(index, before)
-        right = number_of_tag(index, behind)
-        if left == NOT_FOUND or right == NOT_FOUND:
-            continue
-        if left >= id or right >= id:
-            listing.others = True
-            continue
-        listing.cuts[listing.count] = Cut(place, left, right)
-        listing.count += 1
+        # No branch: one would be foreseen badly.
+        count += may_be_piece(listing, cut.before) & may_be_piece(listing, cut.behind)
+    for place in range(first, count):
+        tokbpe_prefetch(&index.slots[listing.cuts[place].before >> (64 - index.bits)])
+        tokbpe_prefetch(&index.slots[listing.cuts[place].behind >> (64 - index.bits)])
+    return count
 
 
-cdef inline Cut take_lowest(Listing *listing) noexcept nogil:
-    """Take out the cut whose higher half has the lowest number."""
+cdef inline size_t may_be_piece(const Listing *listing, uint64_t mixed) noexcept nogil:
+    cdef uint32_t bit = <uint32_t> mixed & listing.sieve_mask
+    return listing.sieve[bit >> 6] >> (bit & 63) & 1
+
+
+cdef inline void look_up_halves(
+    const MergeTable *merges, Listing *listing, size_t count
+) noexcept nogil:
+    """Find the pieces of so many cuts. What only looks like a piece may be among them."""
+    cdef const PieceIndex *index = listing.index
+    cdef Cut *cut
     cdef size_t i
-    cdef size_t best = 0
-    cdef Cut cut
-    for i in range(1, listing.count):
-        if (
-            max(listing.cuts[i].left, listing.cuts[i].right)
-            < max(listing.cuts[best].left, listing.cuts[best].right)
-        ):
-            best = i
-    cut = listing.cuts[best]
-    listing.count -= 1
-    listing.cuts[best] = listing.cuts[listing.count]
-    return cut
+    for i in range(count):
+        cut = &listing.cuts[i]
+        cut.left = number_of_tag(index, cut.before)
+        cut.right = number_of_tag(index, cut.behind)
+        if cut.left != NOT_FOUND and cut.right != NOT_FOUND:
+            tokbpe_prefetch(&index.starts[cut.left])
+            tokbpe_prefetch(&index.starts[cut.right])
+            tokbpe_prefetch(first_slot(merges, cut.left, cut.right))
+
+
+cdef inline bint list_merge(
+    MergeTable *merges, Listing *listing, size_t id, size_t first, size_t last
+) noexcept nogil:
+    """List the merge of a piece, if it has one, that has these cuts; False if that is not known."""
+    cdef Cut *cut
+    cdef size_t i
+    cdef size_t tries = 0
+    cdef size_t end = first
+    cdef bint later = False  # whether the piece may be merged of pieces that follow it
+    for i in range(first, last):
+        cut = &listing.cuts[i]
+        if cut.left == NOT_FOUND or cut.right == NOT_FOUND:
+            continue
+        if cut.left >= id or cut.right >= id:
+            later = True
+        else:
+            listing.cuts[end] = cut[0]
+            end += 1
+    while first < end:
+        if tries == MOST_TRIES:
+            return False
+        tries += 1
+        cut = lowest_cut(listing.cuts, first, end)
+        if is_met(listing, merges, id, cut):
+            put_merge(merges, cut.left, cut.right, <uint32_t> id)
+            return True
+        end -= 1
+        cut[0] = listing.cuts[end]
+    return not later
+
+
+cdef inline Cut *lowest_cut(Cut *cuts, size_t first, size_t end) noexcept nogil:
+    """The cut whose higher half has the lowest number."""
+    cdef size_t i
+    cdef Cut *best = &cuts[first]
+    for i in range(first + 1, end):
+        if max(cuts[i].left, cuts[i].right) < max(best.left, best.right):
+            best = &cuts[i]
+    return best
 
 
 cdef inline bint is_met(
@@ -136,42 +206,15 @@ cdef inline bint is_met(
     """Whether merging the bytes of a piece comes to these two halves."""
     cdef const PieceIndex *index = listing.index
     cdef const uint8_t *piece = index.bytes + index.starts[id]
-    cdef size_t left_size = piece_size(index, cut.left)
-    cdef size_t right_size = piece_size(index, cut.right)
+    cdef const Halves *left = &merges.halves[cut.left]
+    cdef const Halves *right = &merges.halves[cut.right]
+    # What only looks like a piece has another size, or other bytes.
     return (
-        left_size == cut.place
-        and left_size + right_size == piece_size(index, id)
-        and memcmp(index.bytes + index.starts[cut.left], piece, left_size) == 0
-        and memcmp(index.bytes + index.starts[cut.right], piece + left_size, right_size) == 0
-        and (left_size == 1 or is_merged(merges, cut.left))
-        and (right_size == 1 or is_merged(merges, cut.right))
+        left.size == cut.place
+        and left.size + right.size == piece_size(index, id)
+        and left.size == piece_size(index, cut.left)
+        and right.size == piece_size(index, cut.right)
+        and memcmp(index.bytes + index.starts[cut.left], piece, left.size) == 0
+        and memcmp(index.bytes + index.starts[cut.right], piece + left.size, right.size) == 0
         and stay_apart(merges, cut.left, cut.right)
     )
-
-
-cdef inline bint list_merges(MergeTable *merges, Listing *listing) except -1 nogil:
-    """List the merges of all pieces; False where a piece may be merged out of later ones, or too
-    many cuts would have to be tried."""
-    cdef size_t id, tries
-    cdef size_t steps = 0
-    cdef Cut cut
-    if listing.index.twins:
-        return False
-    for id in range(listing.index.count):
-        if piece_size(listing.index, id) < 2:
-            continue
-        steps = look_for_signals(steps)
-        find_cuts(listing, id)
-        tries = 0
-        while listing.count:
-            if tries == MOST_TRIES:
-                return False
-            tries += 1
-            cut = take_lowest(listing)
-            if is_met(listing, merges, id, &cut):
-                put_merge(merges, cut.left, cut.right, <uint32_t> id)
-                break
-        else:
-            if listing.others:
-                return False
-    return True

@@ -30,6 +30,7 @@ cdef class Merging:
     cdef size_t heap_size
     cdef size_t heap_capacity
 
+    cdef void begin(self) noexcept
     cdef size_t merged(
         self, const uint8_t *piece, size_t size, size_t position, uint32_t *ids
     ) except 0 nogil
@@ -50,6 +51,11 @@ cdef class Merging:
         self, const uint8_t *bytes, size_t size, uint32_t *numbers
     ) except 0 nogil
     cdef int read_hashes(self, const uint8_t *piece, size_t size) except -1 nogil
+    cdef uint32_t rank_of(
+        self, uint32_t left, uint32_t right, size_t start, size_t end
+    ) noexcept nogil
+    cdef uint32_t merged_id(self, uint32_t rank) noexcept nogil
+    cdef uint32_t merge_short(self, uint32_t *ids, uint32_t size) noexcept nogil
     cdef uint32_t rank_at(self, uint32_t place, uint32_t right, size_t size) noexcept nogil
     cdef size_t merge_long(self, uint32_t *ids, size_t size) except 0 nogil
     cdef int offer(self, uint32_t place, size_t size) except -1 nogil

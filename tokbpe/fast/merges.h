@@ -1,5 +1,4 @@
-/* Slots and filter words of the merge table, and the least of sixteen keys, in C for arithmetic that
- * is meant to wrap around and for branches that a compiler would make. */
+/* Slots and filter words of the merge table, in C for arithmetic that is meant to wrap around. */
 #ifndef TOKBPE_MERGES_H
 #define TOKBPE_MERGES_H
 
@@ -27,6 +26,12 @@ static inline uint32_t tokbpe_merged_number(uint64_t slot)
 static inline uint64_t tokbpe_filter_bits(uint64_t hash)
 {
     return UINT64_C(1) << (hash >> 34 & 63) | UINT64_C(1) << (hash >> 28 & 63);
+}
+
+/* Of what is longer than any text, only that is known. */
+static inline uint32_t tokbpe_joined_size(uint32_t left, uint32_t right)
+{
+    return left > UINT32_MAX - right ? UINT32_MAX : left + right;
 }
 
 #endif

@@ -19,6 +19,10 @@ cdef extern from "merges.h" nogil:
     bint tokbpe_is_merge(uint64_t slot, uint32_t left, uint32_t right) noexcept
     uint32_t tokbpe_merged_number(uint64_t slot) noexcept
     uint64_t tokbpe_filter_bits(uint64_t hash) noexcept
+    uint32_t tokbpe_joined_size(uint32_t left, uint32_t right) noexcept
+
+cdef extern from "pages.h" nogil:
+    void *tokbpe_zeroed(size_t count, size_t size) noexcept
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_pair(uint64_t pair) noexcept
@@ -33,6 +37,7 @@ cdef enum:
 cdef struct Halves:
     uint32_t left
     uint32_t right
+    uint32_t size  # of the token, in symbols
 
 
 cdef struct MergeTable:
@@ -42,9 +47,9 @@ cdef struct MergeTable:
     int filter_bits  # it has 2**filter_bits words
     size_t count  # of the numbers
     Halves *halves  # by number
-    uint32_t *sizes  # in symbols, by number
     uint32_t *ids  # by number; NULL: the number is the id
     uint32_t[256] symbols  # the numbers of single bytes; NOT_FOUND: there is none
+    bint all_bytes  # whether there is a number for each
     uint32_t *byte_merges  # what two single bytes merge to
 
 
@@ -52,7 +57,6 @@ cdef inline void close_merges(MergeTable *table) noexcept nogil:
     free(table.slots)
     free(table.filter)
     free(table.halves)
-    free(table.sizes)
     free(table.ids)
     free(table.byte_merges)
     memset(table, 0, sizeof(MergeTable))
@@ -68,24 +72,21 @@ cdef inline int open_merges(MergeTable *table, size_t count, size_t most) except
         table.bits += 1
     # Ten bits for each merge and more: of the pairs that do not merge some 5 % pass.
     table.filter_bits = table.bits - 4
-    table.slots = <uint64_t *> calloc(<size_t> 1 << table.bits, sizeof(uint64_t))
+    table.slots = <uint64_t *> tokbpe_zeroed(<size_t> 1 << table.bits, sizeof(uint64_t))
     table.filter = <uint64_t *> calloc(<size_t> 1 << table.filter_bits, sizeof(uint64_t))
     table.halves = <Halves *> resized(NULL, count, sizeof(Halves))
-    table.sizes = <uint32_t *> resized(NULL, count, sizeof(uint32_t))
     table.byte_merges = <uint32_t *> resized(NULL, BYTE_PAIRS, sizeof(uint32_t))
     if (
         table.slots == NULL
         or table.filter == NULL
         or table.halves == NULL
-        or table.sizes == NULL
         or table.byte_merges == NULL
     ):
         close_merges(table)
         with gil:
             raise MemoryError(f"no memory for a table of {most} merges")
-    memset(table.halves, 0xFF, count * sizeof(Halves))
     for number in range(count):
-        table.sizes[number] = 1
+        table.halves[number] = Halves(NOT_FOUND, NOT_FOUND, 1)
     memset(table.symbols, 0xFF, sizeof(table.symbols))
     memset(table.byte_merges, 0xFF, BYTE_PAIRS * sizeof(uint32_t))
     return 0
@@ -93,6 +94,13 @@ cdef inline int open_merges(MergeTable *table, size_t count, size_t most) except
 
 cdef inline bint is_merged(const MergeTable *table, uint32_t number) noexcept nogil:
     return table.halves[number].left != NOT_FOUND
+
+
+cdef inline const uint64_t *first_slot(
+    const MergeTable *table, uint32_t left, uint32_t right
+) noexcept nogil:
+    """Where the search for a merge begins."""
+    return &table.slots[tokbpe_hash_pair(make_pair(left, right)) >> (64 - table.bits)]
 
 
 cdef inline void put_merge(
@@ -106,8 +114,9 @@ cdef inline void put_merge(
         place = (place + 1) & mask
     table.slots[place] = tokbpe_merge_slot(left, right, number)
     table.filter[hash >> (64 - table.filter_bits)] |= tokbpe_filter_bits(hash)
-    table.halves[number] = Halves(left, right)
-    table.sizes[number] = table.sizes[left] + table.sizes[right]
+    table.halves[number] = Halves(
+        left, right, tokbpe_joined_size(table.halves[left].size, table.halves[right].size)
+    )
 
 
 cdef inline uint32_t find_merge(
@@ -129,7 +138,9 @@ cdef inline uint32_t find_merge(
 cdef inline void fill_byte_merges(MergeTable *table) noexcept nogil:
     """When all merges are there."""
     cdef size_t left, right
+    table.all_bytes = True
     for left in range(256):
+        table.all_bytes = table.all_bytes and table.symbols[left] != NOT_FOUND
         for right in range(256):
             if table.symbols[left] != NOT_FOUND and table.symbols[right] != NOT_FOUND:
                 table.byte_merges[left << 8 | right] = find_merge(

@@ -20,6 +20,7 @@ enum {
     TOKBPE_SLASH = 128
 };
 
+/* What has BMI2 has BMI and LZCNT. */
 static inline int tokbpe_has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
@@ -73,12 +74,11 @@ TOKBPE_AVX2 TOKBPE_INLINE __m256i tokbpe_avx2_ascii(__m256i text)
 }
 
 /* Add the classes of characters beyond ASCII. */
-TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
-    tokbpe_block *block, const uint8_t *classes, uint64_t beyond_ascii)
+TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(tokbpe_block *block, uint64_t beyond_ascii)
 {
     uint8_t classified[TOKBPE_CLASSIFIED];
     tokbpe_avx2_bytes found;
-    tokbpe_classify(classes, block->bytes, beyond_ascii & block->starts, classified);
+    tokbpe_classify(block->bytes, beyond_ascii & ~block->tails, classified);
     found = tokbpe_avx2_load(classified);
     block->spaces |= tokbpe_avx2_having(found, TOKBPE_SPACE) & beyond_ascii;
     block->letters |= tokbpe_avx2_having(found, TOKBPE_LETTER) & beyond_ascii;
@@ -87,11 +87,10 @@ TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
     block->lower |= tokbpe_avx2_having(found, TOKBPE_LOWER) & beyond_ascii;
 }
 
-TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(
-    const uint8_t *classes, const uint8_t *bytes, int size)
+TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(const uint8_t *bytes, int size)
 {
     uint64_t inside = ~UINT64_C(0) >> (TOKBPE_BLOCK - size);
-    tokbpe_block block = {bytes, size, inside};
+    tokbpe_block block = {bytes, size, 0};
     tokbpe_avx2_bytes text, ascii;
     uint64_t beyond_ascii, small;
     if (size < TOKBPE_BLOCK) {
@@ -117,9 +116,9 @@ TOKBPE_AVX2 TOKBPE_INLINE tokbpe_block tokbpe_avx2_read(
     if (beyond_ascii) {
         /* Bytes that continue a character are the least as signed numbers. */
         const __m256i lead = _mm256_set1_epi8(-64);
-        block.starts &= ~tokbpe_avx2_high_bits(
+        block.tails = tokbpe_avx2_high_bits(
             _mm256_cmpgt_epi8(lead, text.half[0]), _mm256_cmpgt_epi8(lead, text.half[1]));
-        tokbpe_avx2_add_classified(&block, classes, beyond_ascii);
+        tokbpe_avx2_add_classified(&block, beyond_ascii);
     }
     block.others = inside & ~(block.letters | block.numbers | block.spaces);
     return block;
@@ -140,10 +139,10 @@ TOKBPE_AVX2 TOKBPE_INLINE int tokbpe_avx2_write(uint64_t bits, size_t base, size
 }
 
 TOKBPE_AVX2 static size_t tokbpe_scan_avx2(
-    int pattern, const uint8_t *classes, const uint8_t *data, size_t place, size_t end,
-    size_t *ends, size_t most)
+    int pattern, const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most)
 {
-    TOKBPE_SCAN(tokbpe_avx2_read, tokbpe_avx2_write);
+    return tokbpe_scan_pattern(
+        tokbpe_avx2_read, tokbpe_avx2_write, pattern, data, place, end, ends, most);
 }
 
 #endif

@@ -1,24 +1,25 @@
-/* Blocks by AVX-512: F, BW, VBMI and VBMI2. */
+/* Blocks by AVX-512: F, BW, VBMI and VBMI2. The first 128 classes are looked up by one instruction,
+ * which takes two registers for a table. */
 #ifndef TOKBPE_SCAN_AVX512_H
 #define TOKBPE_SCAN_AVX512_H
 
 #include <immintrin.h>
 
-#include "scan_blocks.h"
+#include "scan_avx2.h"
 
 #define TOKBPE_AVX512 \
     __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")))
 
 static inline int tokbpe_has_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return tokbpe_has_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2");
 }
 
-TOKBPE_AVX512 TOKBPE_INLINE uint64_t tokbpe_avx512_having(__m512i classes, int wanted)
+TOKBPE_AVX512 TOKBPE_INLINE uint64_t tokbpe_avx512_having(__m512i found, int wanted)
 {
-    return _mm512_test_epi8_mask(classes, _mm512_set1_epi8((char)wanted));
+    return _mm512_test_epi8_mask(found, _mm512_set1_epi8((char)wanted));
 }
 
 TOKBPE_AVX512 TOKBPE_INLINE uint64_t tokbpe_avx512_equal(__m512i bytes, char wanted)
@@ -26,20 +27,19 @@ TOKBPE_AVX512 TOKBPE_INLINE uint64_t tokbpe_avx512_equal(__m512i bytes, char wan
     return _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(wanted));
 }
 
-TOKBPE_AVX512 TOKBPE_INLINE tokbpe_block tokbpe_avx512_read(
-    const uint8_t *classes, const uint8_t *bytes, int size)
+TOKBPE_AVX512 TOKBPE_INLINE tokbpe_block tokbpe_avx512_read(const uint8_t *bytes, int size)
 {
     uint64_t inside = ~UINT64_C(0) >> (TOKBPE_BLOCK - size);
     __m512i text = _mm512_maskz_loadu_epi8(inside, bytes);
     uint64_t beyond_ascii = _mm512_movepi8_mask(text);
     __m512i found = _mm512_maskz_permutex2var_epi8(
-        inside, _mm512_loadu_si512(classes), text, _mm512_loadu_si512(classes + 64));
-    tokbpe_block block = {bytes, size, inside};
+        inside, _mm512_loadu_si512(tokbpe_classes), text, _mm512_loadu_si512(tokbpe_classes + 64));
+    tokbpe_block block = {bytes, size, 0};
     if (beyond_ascii) {
         uint8_t classified[TOKBPE_CLASSIFIED];
         /* Bytes that continue a character are the least as signed numbers. */
-        block.starts &= _mm512_cmpge_epi8_mask(text, _mm512_set1_epi8(-64));
-        tokbpe_classify(classes, bytes, beyond_ascii & block.starts, classified);
+        block.tails = _mm512_cmplt_epi8_mask(text, _mm512_set1_epi8(-64));
+        tokbpe_classify(bytes, beyond_ascii & ~block.tails, classified);
         found = _mm512_mask_loadu_epi8(found, beyond_ascii, classified);
     }
     block.spaces = tokbpe_avx512_having(found, TOKBPE_SPACE);
@@ -77,10 +77,10 @@ TOKBPE_AVX512 TOKBPE_INLINE int tokbpe_avx512_write(uint64_t bits, size_t base, 
 }
 
 TOKBPE_AVX512 static size_t tokbpe_scan_avx512(
-    int pattern, const uint8_t *classes, const uint8_t *data, size_t place, size_t end,
-    size_t *ends, size_t most)
+    int pattern, const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most)
 {
-    TOKBPE_SCAN(tokbpe_avx512_read, tokbpe_avx512_write);
+    return tokbpe_scan_pattern(
+        tokbpe_avx512_read, tokbpe_avx512_write, pattern, data, place, end, ends, most);
 }
 
 #endif

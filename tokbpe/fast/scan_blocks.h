@@ -11,120 +11,17 @@
 #define TOKBPE_SCAN_BLOCKS_H
 
 #include "scan.h"
+#include "scan_classes.h"
 
 #define TOKBPE_BLOCK 64
 
-#if defined(__GNUC__)
+/* What is put into the loops of each variant, and compiled for its processors there. */
 #define TOKBPE_INLINE static inline __attribute__((always_inline))
-#else
-#define TOKBPE_INLINE static inline
-/* Where pieces end for sure, as bits above the lowest. */
-TOKBPE_INLINE uint64_t tokbpe_block_ends(const tokbpe_block *block, int pattern)
-{
-    uint64_t ends = pattern == TOKBPE_GPT2 ? tokbpe_gpt2_ends(block)
-                                           : tokbpe_cl100k_ends(block, pattern);
-    return ends & ~UINT64_C(1);
-}
-
-/* Reads a block of 1 to 64 bytes. */
-typedef tokbpe_block (*tokbpe_reader)(const uint8_t *classes, const uint8_t *bytes, int size);
-
-/* Writes bits as places from `base` on; there is room for 64. Tells how many there are. */
-typedef int (*tokbpe_writer)(uint64_t bits, size_t base, size_t *places);
-
-/* Where there is less room. */
-TOKBPE_INLINE size_t tokbpe_write_some(
-    tokbpe_writer write, uint64_t bits, size_t base, size_t *places, size_t most)
-{
-    size_t written[TOKBPE_BLOCK];
-    size_t count = (size_t)write(bits, base, written);
-    if (count > most)
-        count = most;
-    memcpy(places, written, count * sizeof(size_t));
-    return count;
-}
-
-/* The ends of pieces from data[place] on, `most` of them or fewer, as far as they are sure. */
-TOKBPE_INLINE size_t tokbpe_scan_blocks(
-    tokbpe_reader read, tokbpe_writer write, int pattern, const uint8_t *classes,
-    const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most)
-{
-    size_t count = 0;
-    while (place < end && count < most) {
-        size_t size = end - place < TOKBPE_BLOCK ? end - place : TOKBPE_BLOCK;
-        tokbpe_block block = read(classes, data + place, (int)size);
-        uint64_t bits = tokbpe_block_ends(&block, pattern);
-        if (!bits)
-            break;
-        if (most - count < TOKBPE_BLOCK)
-            return count + tokbpe_write_some(write, bits, place, ends + count, most - count);
-        count += (size_t)write(bits, place, ends + count);
-        place += (size_t)tokbpe_highest_bit(bits);
-    }
-    return count;
-}
-
-/* A scanner of one pattern has a loop of its own. */
-#define TOKBPE_SCAN(read, write)                                                                \
-    switch (pattern) {                                                                          \
-    case TOKBPE_GPT2:                                                                           \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_GPT2, classes, data, place, end, ends, most);                   \
-    case TOKBPE_CL100K:                                                                         \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_CL100K, classes, data, place, end, ends, most);                 \
-    case TOKBPE_QWEN2:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_QWEN2, classes, data, place, end, ends, most);                  \
-    case TOKBPE_O200K:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_O200K, classes, data, place, end, ends, most);                  \
-    }                                                                                           \
-    return 0
-
-/* The classes of characters beyond ASCII, for each of their bytes; other bytes have any. */
-TOKBPE_INLINE void tokbpe_classify(
-    const uint8_t *classes, const uint8_t *bytes, uint64_t leads, uint8_t *found)
-{
-    for (; leads; leads &= leads - 1) {
-        int place = tokbpe_lowest_bit(leads);
-        const uint8_t *p = bytes + place;
-        uint32_t code = p[0], four;
-        if (code < 0xE0)
-            code = (code & 0x1F) << 6 | (p[1] & 0x3F);
-        else if (code < 0xF0)
-            code = (code & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-        else
-            code = (code & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 |
-                   (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-        four = classes[code] * UINT32_C(0x01010101);
-        memcpy(found + place, &four, 4);
-    }
-}
-
-/* Room for `tokbpe_classify`, which writes four bytes for each character. */
-#define TOKBPE_CLASSIFIED (TOKBPE_BLOCK + 3)
-
-#endif
-
-/* The patterns that are scanned by blocks. */
-enum { TOKBPE_NONE, TOKBPE_GPT2, TOKBPE_CL100K, TOKBPE_QWEN2, TOKBPE_O200K };
-
-/* The classes of characters, as `split.pyx` has them. */
-enum {
-    TOKBPE_SPACE = 1,
-    TOKBPE_LETTER = 2,
-    TOKBPE_NUMBER = 4,
-    TOKBPE_OTHER = 8,
-    TOKBPE_UPPER = 16,
-    TOKBPE_LOWER = 32,
-    TOKBPE_NEWLINE = 64
-};
 
 typedef struct {
     const uint8_t *bytes;
     int size;                                   /* the masks have no bits from here on */
-    uint64_t starts;                            /* of characters */
+    uint64_t tails;                             /* bytes that continue a character */
     uint64_t spaces, letters, numbers, others;  /* each byte is one of these */
     uint64_t upper, lower;                      /* letters and marks; many are both */
     uint64_t newlines;                          /* \r and \n */
@@ -143,101 +40,7 @@ TOKBPE_INLINE uint64_t tokbpe_bits_up_to(int number)
 
 TOKBPE_INLINE int tokbpe_highest_bit(uint64_t bits)
 {
-#if defined(__GNUC__)
     return 63 - __builtin_clzll(bits);
-#else
-    int number = 63;
-    while (!(bits >> number))
-        number--;
-    return number;
-/* Where pieces end for sure, as bits above the lowest. */
-TOKBPE_INLINE uint64_t tokbpe_block_ends(const tokbpe_block *block, int pattern)
-{
-    uint64_t ends = pattern == TOKBPE_GPT2 ? tokbpe_gpt2_ends(block)
-                                           : tokbpe_cl100k_ends(block, pattern);
-    return ends & ~UINT64_C(1);
-}
-
-/* Reads a block of 1 to 64 bytes. */
-typedef tokbpe_block (*tokbpe_reader)(const uint8_t *classes, const uint8_t *bytes, int size);
-
-/* Writes bits as places from `base` on; there is room for 64. Tells how many there are. */
-typedef int (*tokbpe_writer)(uint64_t bits, size_t base, size_t *places);
-
-/* Where there is less room. */
-TOKBPE_INLINE size_t tokbpe_write_some(
-    tokbpe_writer write, uint64_t bits, size_t base, size_t *places, size_t most)
-{
-    size_t written[TOKBPE_BLOCK];
-    size_t count = (size_t)write(bits, base, written);
-    if (count > most)
-        count = most;
-    memcpy(places, written, count * sizeof(size_t));
-    return count;
-}
-
-/* The ends of pieces from data[place] on, `most` of them or fewer, as far as they are sure. */
-TOKBPE_INLINE size_t tokbpe_scan_blocks(
-    tokbpe_reader read, tokbpe_writer write, int pattern, const uint8_t *classes,
-    const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most)
-{
-    size_t count = 0;
-    while (place < end && count < most) {
-        size_t size = end - place < TOKBPE_BLOCK ? end - place : TOKBPE_BLOCK;
-        tokbpe_block block = read(classes, data + place, (int)size);
-        uint64_t bits = tokbpe_block_ends(&block, pattern);
-        if (!bits)
-            break;
-        if (most - count < TOKBPE_BLOCK)
-            return count + tokbpe_write_some(write, bits, place, ends + count, most - count);
-        count += (size_t)write(bits, place, ends + count);
-        place += (size_t)tokbpe_highest_bit(bits);
-    }
-    return count;
-}
-
-/* A scanner of one pattern has a loop of its own. */
-#define TOKBPE_SCAN(read, write)                                                                \
-    switch (pattern) {                                                                          \
-    case TOKBPE_GPT2:                                                                           \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_GPT2, classes, data, place, end, ends, most);                   \
-    case TOKBPE_CL100K:                                                                         \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_CL100K, classes, data, place, end, ends, most);                 \
-    case TOKBPE_QWEN2:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_QWEN2, classes, data, place, end, ends, most);                  \
-    case TOKBPE_O200K:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_O200K, classes, data, place, end, ends, most);                  \
-    }                                                                                           \
-    return 0
-
-/* The classes of characters beyond ASCII, for each of their bytes; other bytes have any. */
-TOKBPE_INLINE void tokbpe_classify(
-    const uint8_t *classes, const uint8_t *bytes, uint64_t leads, uint8_t *found)
-{
-    for (; leads; leads &= leads - 1) {
-        int place = tokbpe_lowest_bit(leads);
-        const uint8_t *p = bytes + place;
-        uint32_t code = p[0], four;
-        if (code < 0xE0)
-            code = (code & 0x1F) << 6 | (p[1] & 0x3F);
-        else if (code < 0xF0)
-            code = (code & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-        else
-            code = (code & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 |
-                   (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-        four = classes[code] * UINT32_C(0x01010101);
-        memcpy(found + place, &four, 4);
-    }
-}
-
-/* Room for `tokbpe_classify`, which writes four bytes for each character. */
-#define TOKBPE_CLASSIFIED (TOKBPE_BLOCK + 3)
-
-#endif
 }
 
 /* The first byte of each run. */
@@ -251,16 +54,16 @@ TOKBPE_INLINE uint64_t tokbpe_firsts(uint64_t runs)
 TOKBPE_INLINE uint64_t tokbpe_last_spaces(const tokbpe_block *block, uint64_t spaces)
 {
     uint64_t lasts = spaces & ~(spaces >> 1) & tokbpe_bits_below(block->size - 1);
-    for (int i = 0; i < 2; i++)
-        lasts = (lasts & block->starts) | (lasts & ~block->starts) >> 1;
+    for (int i = 0; i < 2 && block->tails; i++)
+        lasts = (lasts & ~block->tails) | (lasts & block->tails) >> 1;
     return lasts;
 }
 
 /* All bytes of the characters that begin at the places given. */
 TOKBPE_INLINE uint64_t tokbpe_whole_characters(const tokbpe_block *block, uint64_t places)
 {
-    for (int i = 0; i < 3; i++)
-        places |= places << 1 & ~block->starts;
+    for (int i = 0; i < 3 && block->tails; i++)
+        places |= places << 1 & block->tails;
     return places;
 }
 
@@ -269,7 +72,7 @@ TOKBPE_INLINE uint64_t tokbpe_threes(const tokbpe_block *block)
 {
     uint64_t numbers = block->numbers, threes = 0;
     uint64_t firsts = tokbpe_firsts(numbers);
-    uint64_t rest = numbers & block->starts;
+    uint64_t rest = numbers & ~block->tails;
     int place, length = 0;
     if (!(numbers & numbers << 1 & numbers << 2 & numbers << 3))
         return 0;
@@ -384,7 +187,7 @@ TOKBPE_INLINE uint64_t tokbpe_cl100k_ends(const tokbpe_block *block, int pattern
     ends |= first_others | tokbpe_firsts(spaces) | tokbpe_indents(block, spaces);
     ends |= tokbpe_last_spaces(block, spaces) & ~block->newlines;
     if (pattern == TOKBPE_QWEN2)
-        ends |= block->numbers & block->starts;
+        ends |= block->numbers & ~block->tails;
     else
         ends |= tokbpe_firsts(block->numbers) | tokbpe_threes(block);
     /* White space at the end of the block may go on to a line end. */
@@ -406,7 +209,7 @@ TOKBPE_INLINE uint64_t tokbpe_block_ends(const tokbpe_block *block, int pattern)
 }
 
 /* Reads a block of 1 to 64 bytes. */
-typedef tokbpe_block (*tokbpe_reader)(const uint8_t *classes, const uint8_t *bytes, int size);
+typedef tokbpe_block (*tokbpe_reader)(const uint8_t *bytes, int size);
 
 /* Writes bits as places from `base` on; there is room for 64. Tells how many there are. */
 typedef int (*tokbpe_writer)(uint64_t bits, size_t base, size_t *places);
@@ -425,13 +228,13 @@ TOKBPE_INLINE size_t tokbpe_write_some(
 
 /* The ends of pieces from data[place] on, `most` of them or fewer, as far as they are sure. */
 TOKBPE_INLINE size_t tokbpe_scan_blocks(
-    tokbpe_reader read, tokbpe_writer write, int pattern, const uint8_t *classes,
-    const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most)
+    tokbpe_reader read, tokbpe_writer write, int pattern, const uint8_t *data, size_t place,
+    size_t end, size_t *ends, size_t most)
 {
     size_t count = 0;
     while (place < end && count < most) {
         size_t size = end - place < TOKBPE_BLOCK ? end - place : TOKBPE_BLOCK;
-        tokbpe_block block = read(classes, data + place, (int)size);
+        tokbpe_block block = read(data + place, (int)size);
         uint64_t bits = tokbpe_block_ends(&block, pattern);
         if (!bits)
             break;
@@ -443,27 +246,26 @@ TOKBPE_INLINE size_t tokbpe_scan_blocks(
     return count;
 }
 
-/* A scanner of one pattern has a loop of its own. */
-#define TOKBPE_SCAN(read, write)                                                                \
-    switch (pattern) {                                                                          \
-    case TOKBPE_GPT2:                                                                           \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_GPT2, classes, data, place, end, ends, most);                   \
-    case TOKBPE_CL100K:                                                                         \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_CL100K, classes, data, place, end, ends, most);                 \
-    case TOKBPE_QWEN2:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_QWEN2, classes, data, place, end, ends, most);                  \
-    case TOKBPE_O200K:                                                                          \
-        return tokbpe_scan_blocks(                                                              \
-            read, write, TOKBPE_O200K, classes, data, place, end, ends, most);                  \
-    }                                                                                           \
-    return 0
+/* The same with a loop for each pattern. */
+TOKBPE_INLINE size_t tokbpe_scan_pattern(
+    tokbpe_reader read, tokbpe_writer write, int pattern, const uint8_t *data, size_t place,
+    size_t end, size_t *ends, size_t most)
+{
+    switch (pattern) {
+    case TOKBPE_GPT2:
+        return tokbpe_scan_blocks(read, write, TOKBPE_GPT2, data, place, end, ends, most);
+    case TOKBPE_CL100K:
+        return tokbpe_scan_blocks(read, write, TOKBPE_CL100K, data, place, end, ends, most);
+    case TOKBPE_QWEN2:
+        return tokbpe_scan_blocks(read, write, TOKBPE_QWEN2, data, place, end, ends, most);
+    case TOKBPE_O200K:
+        return tokbpe_scan_blocks(read, write, TOKBPE_O200K, data, place, end, ends, most);
+    }
+    return 0;
+}
 
 /* The classes of characters beyond ASCII, for each of their bytes; other bytes have any. */
-TOKBPE_INLINE void tokbpe_classify(
-    const uint8_t *classes, const uint8_t *bytes, uint64_t leads, uint8_t *found)
+TOKBPE_INLINE void tokbpe_classify(const uint8_t *bytes, uint64_t leads, uint8_t *found)
 {
     for (; leads; leads &= leads - 1) {
         int place = tokbpe_lowest_bit(leads);
@@ -476,7 +278,7 @@ TOKBPE_INLINE void tokbpe_classify(
         else
             code = (code & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 |
                    (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-        four = classes[code] * UINT32_C(0x01010101);
+        four = tokbpe_classes[code] * UINT32_C(0x01010101);
         memcpy(found + place, &four, 4);
     }
 }

@@ -1,32 +1,48 @@
 """Cutting text into pieces, compiled: the twin of `split` in `tokbpe.reference` (points 1 to 3).
 
-A scanner looks at where a piece begins and tells where it ends, as its pattern would: the
-alternatives are tried in their order, and what a regular expression finds by going back is told
-from where the runs of its classes end. A run that is read further than its piece reaches is
-read again for the next pieces, at most twice, so the time is linear.
+A text is scanned by blocks of 64 bytes (`scan_blocks.h`) where the machine has AVX-512 or AVX2;
+a piece that blocks are not sure of, and all pieces elsewhere, by a scanner that looks at where
+the piece begins and tells where it ends (`exact.pxd`).
 
-Measured and left for later: ASCII letters eight at a time by 64-bit arithmetic, in C, since it
-is meant to wrap around. Scanning English 295 -> 420 MB/s, counting its pieces 117 -> 140.
+@NOTE@
 """
 
 import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memset
 
 from tokbpe import arguments, patterns, reference, unicode
 
+from .exact cimport (
+    BREAK,
+    LETTER,
+    LOWER,
+    NEWLINE,
+    NUMBER,
+    OTHER,
+    SIGN,
+    SPACE,
+    TO_CHINESE,
+    UNCOVERED,
+    UPPER,
+    WORDLIKE,
+    piece_end,
+    run_end,
+    tokbpe_classes,
+    tokbpe_deepseek_classes,
+)
+
+
+cdef extern from "scan.h":
+    const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *end) noexcept nogil
+
+
 cdef extern from "scan_variants.h":
     ctypedef size_t (*tokbpe_scan)(
-        int pattern,
-        const uint8_t *classes,
-        const uint8_t *data,
-        size_t place,
-        size_t end,
-        size_t *ends,
-        size_t most,
+        int pattern, const uint8_t *data, size_t place, size_t end, size_t *ends, size_t most
     ) noexcept nogil
     enum:
         TOKBPE_NONE
@@ -35,24 +51,11 @@ cdef extern from "scan_variants.h":
         TOKBPE_QWEN2
         TOKBPE_O200K
     tokbpe_scan tokbpe_scan_by(int variant) noexcept nogil
-    const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *end) noexcept nogil
-    const uint8_t *tokbpe_letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil
-    const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint8_t *end) noexcept nogil
-    const uint8_t *tokbpe_contraction_end(
-        const uint8_t *p, const uint8_t *end, bint any_case
-    ) noexcept nogil
+    ctypedef const uint8_t *(*tokbpe_utf8_end)(const uint8_t *p, const uint8_t *end) noexcept nogil
+    tokbpe_utf8_end tokbpe_utf8_end_by(int variant) noexcept nogil
 
-# The classes of characters. Each is one of SPACE, LETTER, NUMBER and OTHER; marks are OTHER.
-cdef enum:
-    SPACE = 1
-    LETTER = 2
-    NUMBER = 4
-    OTHER = 8
-    UPPER = 16  # Lu, Lt, Lm, Lo, M
-    LOWER = 32  # Ll, Lm, Lo, M
-    NEWLINE = 64  # \r and \n
-    BREAK = 128  # between words
 
+# The classes of characters, by what the Unicode table calls them.
 cdef tuple CLASS_FLAGS = (
     ("White_Space", SPACE | BREAK),
     ("N", NUMBER),
@@ -64,18 +67,6 @@ cdef tuple CLASS_FLAGS = (
     ("M", OTHER | UPPER | LOWER),
 )
 
-# The classes of characters for deepseek_v3, beside SPACE. Numbers are of none: they are cut out
-# first, so what stands before them sees the end of the text. Chinese and Japanese are cut out
-# second and have classes of their own.
-cdef enum:
-    WORDLIKE = 2  # L, M
-    SIGN = 4  # P, S
-    UNCOVERED = 8  # C, which its third regex matches before a word only
-    CHINESE_WORDLIKE = 16
-    CHINESE_SIGN = 32
-    CHINESE_UNCOVERED = 64
-    TO_CHINESE = 3  # by so much a class is shifted
-
 cdef tuple DEEPSEEK_FLAGS = (
     ("L", WORDLIKE),
     ("M", WORDLIKE),
@@ -86,15 +77,11 @@ cdef tuple DEEPSEEK_FLAGS = (
 )
 cdef tuple CHINESE = ((0x3040, 0x30FF), (0x4E00, 0x9FA5))
 
-# By code point. Filled when the module is imported, only read from then on.
-cdef uint8_t[0x110000] CLASSES
-cdef uint8_t[0x110000] DEEPSEEK_CLASSES
-
 
 cdef int fill(uint8_t *classes, uint8_t others, tuple class_flags) except -1:
     cdef size_t first, last
     cdef int flags
-    memset(classes, others, sizeof(CLASSES))
+    memset(classes, others, sizeof(tokbpe_classes))
     for name, flags in class_flags:
         for first, last in unicode.ranges(name):
             memset(classes + first, flags, last - first + 1)
@@ -103,15 +90,15 @@ cdef int fill(uint8_t *classes, uint8_t others, tuple class_flags) except -1:
 
 cdef int fill_classes() except -1:
     cdef size_t first, last, code
-    fill(CLASSES, OTHER, CLASS_FLAGS)
+    fill(tokbpe_classes, OTHER, CLASS_FLAGS)
     for code in b"\r\n":
-        CLASSES[code] |= NEWLINE
+        tokbpe_classes[code] |= NEWLINE
     for code in b"\x1c\x1d\x1e\x1f":
-        CLASSES[code] |= BREAK
-    fill(DEEPSEEK_CLASSES, UNCOVERED, DEEPSEEK_FLAGS)
+        tokbpe_classes[code] |= BREAK
+    fill(tokbpe_deepseek_classes, UNCOVERED, DEEPSEEK_FLAGS)
     for first, last in CHINESE:
         for code in range(first, last + 1):
-            DEEPSEEK_CLASSES[code] <<= TO_CHINESE
+            tokbpe_deepseek_classes[code] <<= TO_CHINESE
     return 0
 
 
@@ -127,7 +114,6 @@ cdef dict KINDS = {
     patterns.WORDS: WORDS,
 }
 
-
 # How many pieces are found together.
 cdef enum:
     CHUNK = 512
@@ -142,13 +128,15 @@ VARIANTS = tuple(
 VARIANT = VARIANTS[0]
 
 cdef tokbpe_scan SCAN = NULL
+cdef tokbpe_utf8_end UTF8_END = NULL
 
 
 def use_variant(name):
     """Scan by this one of VARIANTS from now on, in all threads. For tests."""
-    global SCAN, VARIANT
+    global SCAN, UTF8_END, VARIANT
     VARIANT = arguments.choice(name, "TOKBPE_SIMD on this machine", VARIANTS)
     SCAN = tokbpe_scan_by(VARIANT_NAMES.index(name))
+    UTF8_END = tokbpe_utf8_end_by(VARIANT_NAMES.index(name))
 
 
 use_variant(os.environ.get("TOKBPE_SIMD") or VARIANT)
@@ -243,38 +231,32 @@ cdef size_t next_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogi
 
     They follow each other without gaps from scanner.position on, so this is not for WORDS.
     """
-    cdef size_t found
     cdef size_t count = 0
-    cdef int pattern = TOKBPE_NONE if SCAN == NULL else block_pattern(scanner.kind)
     while count < most and scanner.position < scanner.size:
         if not scanner.text_ended:
             extend_text(scanner, scanner.size)
         if scanner.position == scanner.text_end:
             ends[count] = skip_other_bytes(scanner)
             count += 1
-            continue
-        found = 0
-        if pattern != TOKBPE_NONE:
-            found = SCAN(
-                pattern,
-                CLASSES,
-                scanner.data,
-                scanner.position,
-                scanner.text_end,
-                ends + count,
-                most - count,
-            )
-        if found == 0:
-            found = exact_ends(
-                scanner, ends + count, most - count if pattern == TOKBPE_NONE else 1
-            )
-        count += found
-        scanner.position = ends[count - 1]
+        else:
+            count += text_ends(scanner, ends + count, most - count)
+            scanner.position = ends[count - 1]
     return count
 
 
+cdef size_t text_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
+    """As `next_ends`, in the text at scanner.position: by blocks, or one piece that they are not
+    sure of."""
+    cdef int pattern = block_pattern(scanner.kind)
+    cdef size_t count
+    if SCAN == NULL or pattern == TOKBPE_NONE:
+        return exact_ends(scanner, ends, most)
+    count = SCAN(pattern, scanner.data, scanner.position, scanner.text_end, ends, most)
+    return count or exact_ends(scanner, ends, 1)
+
+
 cdef size_t exact_ends(Scanner *scanner, size_t *ends, size_t most) noexcept nogil:
-    """As `next_ends`, in the text that stands at scanner.position; a loop for each pattern."""
+    """As `text_ends`, one piece after another; a loop for each pattern."""
     cdef const uint8_t *p = scanner.data + scanner.position
     cdef const uint8_t *end = scanner.data + scanner.text_end
     if scanner.kind == GPT2:
@@ -352,6 +334,8 @@ cdef bint extend_text(Scanner *scanner, size_t most) noexcept nogil:
     cdef size_t place = scanner.text_end
     cdef size_t limit = place + min(most, scanner.size - place)
     cdef size_t width = 1
+    if UTF8_END != NULL:
+        place = distance(data, UTF8_END(data + place, data + limit))
     while place < limit and width:
         if data[place] < 0x80:
             place = distance(data, tokbpe_ascii_end(data + place, data + limit))
@@ -398,285 +382,3 @@ cdef size_t utf8_width(const uint8_t *p, size_t size) noexcept nogil:
     if size < 4 or p[3] & 0xC0 != 0x80:
         return 0
     return 4
-
-
-# Patterns: where the piece that begins at p ends. The text goes up to `end`.
-
-
-cdef inline const uint8_t *piece_end(
-    int kind, const uint8_t *p, const uint8_t *end
-) noexcept nogil:
-    if kind == CL100K or kind == LLAMA3 or kind == QWEN2:
-        return cl100k_end(kind, p, end)
-    if kind == O200K:
-        return o200k_end(p, end)
-    if kind == DEEPSEEK_V3:
-        return deepseek_end(p, end)
-    if kind == GPT2:
-        return gpt2_end(p, end)
-    if kind == WORDS:
-        return word_end(p, end)
-    return end
-
-
-cdef inline const uint8_t *gpt2_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    cdef uint8_t flags, following
-    cdef const uint8_t *after
-    if p[0] == b" " and is_ascii_letter(p + 1, end):
-        return letters_end(p + 2, end)
-    after = tokbpe_contraction_end(p, end, False)
-    if after != p:
-        return after
-    after = read_class(p, &flags)
-    if p[0] == b" " and after < end:
-        read_class(after, &following)
-        if not following & SPACE:
-            flags = following
-    if flags & SPACE:
-        return spaces_end(GPT2, p, end)
-    if flags & LETTER:
-        return letters_end(after, end)
-    return run_end(after, end, flags & (LETTER | NUMBER | OTHER))
-
-
-cdef inline const uint8_t *cl100k_end(
-    int kind, const uint8_t *p, const uint8_t *end
-) noexcept nogil:
-    """For cl100k, llama3 and qwen2."""
-    cdef uint8_t flags, following = 0
-    cdef const uint8_t *after
-    if p[0] == b" " and is_ascii_letter(p + 1, end):
-        return letters_end(p + 2, end)
-    after = tokbpe_contraction_end(p, end, True)
-    if after != p:
-        return after
-    after = read_class(p, &flags)
-    if flags & LETTER:
-        return letters_end(after, end)
-    if flags & NUMBER:
-        return after if kind == QWEN2 else numbers_end(after, end)
-    if after < end:
-        read_class(after, &following)
-    if following & LETTER and not flags & NEWLINE:
-        return letters_end(after, end)
-    if flags & OTHER or p[0] == b" " and following & OTHER:
-        return run_end(run_end(after, end, OTHER), end, NEWLINE)
-    return spaces_end(kind, p, end)
-
-
-cdef inline const uint8_t *o200k_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    cdef uint8_t flags, following = 0
-    cdef const uint8_t *after
-    if p[0] == b" " and is_ascii_letter(p + 1, end):
-        return tokbpe_contraction_end(cased_end(p + 1, end), end, True)
-    after = read_class(p, &flags)
-    if flags & (UPPER | LOWER):
-        return tokbpe_contraction_end(cased_end(p, end), end, True)
-    if flags & NUMBER:
-        return numbers_end(after, end)
-    if after < end:
-        read_class(after, &following)
-    if following & (UPPER | LOWER) and not flags & NEWLINE:
-        return tokbpe_contraction_end(cased_end(after, end), end, True)
-    if flags & OTHER or p[0] == b" " and following & OTHER:
-        after = run_end(after, end, OTHER)
-        while after < end and (after[0] == b"/" or after[0] == b"\n" or after[0] == b"\r"):
-            after += 1
-        return after
-    return spaces_end(O200K, p, end)
-
-
-cdef inline const uint8_t *cased_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    """UPPER* LOWER+ or else UPPER+, at a letter or a mark.
-
-    Where no LOWER follows the run of UPPER, LOWER+ goes back to the last character of the run
-    that is of both. A mark in front could also stand for the sign that may precede a word; it
-    is tried as that first, with the same end, but it is a word itself if no other way is left.
-    """
-    cdef uint8_t flags = 0
-    cdef const uint8_t *place = tokbpe_capitalized_end(p, end)
-    cdef const uint8_t *after
-    cdef const uint8_t *both_end = NULL
-    if place != p and (place == end or place[0] < 0x80):
-        return place
-    place = p
-    while place < end:
-        after = read_class(place, &flags)
-        if not flags & UPPER:
-            break
-        if flags & LOWER:
-            both_end = after
-        place = after
-    if place < end and flags & LOWER:
-        return run_end(place, end, LOWER)
-    return place if both_end == NULL else both_end
-
-
-cdef inline const uint8_t *deepseek_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    """Its third regex sees a part of the text, which begins and ends with numbers or Chinese, or
-    is Chinese: beyond the part are other classes, as if the text ended there."""
-    cdef uint8_t flags, following = 0
-    cdef const uint8_t *after = read_deepseek(p, &flags)
-    if flags == 0:
-        return numbers_end(after, end)
-    cdef int shift = TO_CHINESE if flags >= CHINESE_WORDLIKE else 0
-    cdef uint8_t wordlike = WORDLIKE << shift, sign = SIGN << shift, uncovered = UNCOVERED << shift
-    if flags & wordlike:
-        return deepseek_run_end(after, end, wordlike)
-    if after < end:
-        read_deepseek(after, &following)
-    if following & wordlike and not flags & sign and p[0] != b"\n" and p[0] != b"\r":
-        return deepseek_run_end(after, end, wordlike)
-    if flags & SIGN and p[0] < 0x80 and is_ascii_letter(after, end):
-        while is_ascii_letter(after, end):
-            after += 1
-        return after
-    if flags & sign or p[0] == b" " and following & sign:
-        after = deepseek_run_end(after, end, sign)
-        return after if shift else run_end(after, end, NEWLINE)
-    if flags & uncovered:
-        return uncovered_end(p, end, uncovered, wordlike)
-    after = deepseek_run_end(p, end, SPACE)
-    if after < end:
-        read_deepseek(after, &following)
-        if not following & (WORDLIKE | SIGN | UNCOVERED):
-            end = after
-    return spaces_end(DEEPSEEK_V3, p, end)
-
-
-cdef inline const uint8_t *uncovered_end(
-    const uint8_t *p, const uint8_t *end, uint8_t uncovered, uint8_t wordlike
-) noexcept nogil:
-    """What is not matched, up to the next match: that may begin with the last of the run."""
-    cdef uint8_t flags = 0
-    cdef const uint8_t *place = p
-    cdef const uint8_t *after
-    cdef const uint8_t *last = p
-    while place < end:
-        after = read_deepseek(place, &flags)
-        if not flags & uncovered:
-            break
-        last = place
-        place = after
-    return last if flags & wordlike else place
-
-
-cdef inline const uint8_t *deepseek_run_end(
-    const uint8_t *p, const uint8_t *end, uint8_t classes
-) noexcept nogil:
-    """Where the characters of these classes of deepseek_v3 end."""
-    cdef uint8_t flags
-    cdef const uint8_t *after
-    while p < end:
-        after = read_deepseek(p, &flags)
-        if not flags & classes:
-            break
-        p = after
-    return p
-
-
-cdef inline bint is_ascii_letter(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    return p < end and b"a" <= p[0] | 0x20 <= b"z"
-
-
-cdef inline const uint8_t *word_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    cdef uint8_t flags
-    cdef const uint8_t *after
-    while p < end:
-        after = read_class(p, &flags)
-        if flags & BREAK:
-            break
-        p = after
-    return p
-
-
-# Parts that patterns share
-
-
-cdef inline const uint8_t *spaces_end(
-    int kind, const uint8_t *p, const uint8_t *end
-) noexcept nogil:
-    """White space: up to its last line end (not gpt2), or all at the end of the text, or all
-    but the last character, which is left to what follows it."""
-    cdef uint8_t flags
-    cdef const uint8_t *place = p
-    cdef const uint8_t *after
-    cdef const uint8_t *last = p
-    cdef const uint8_t *line_end = NULL
-    while place < end:
-        after = read_class(place, &flags)
-        if not flags & SPACE:
-            break
-        if flags & NEWLINE:
-            line_end = after
-        last = place
-        place = after
-    if place == end and (kind == CL100K or kind == GPT2 or line_end == NULL):
-        return end
-    if kind != GPT2 and line_end != NULL:
-        return line_end
-    return place if last == p else last
-
-
-cdef inline const uint8_t *numbers_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    """Up to two numbers more."""
-    cdef uint8_t flags
-    cdef const uint8_t *after
-    cdef int more = 0
-    while more < 2 and p < end:
-        after = read_class(p, &flags)
-        if not flags & NUMBER:
-            break
-        p = after
-        more += 1
-    return p
-
-
-cdef inline const uint8_t *letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    p = tokbpe_letters_end(p, end)
-    return p if p == end or p[0] < 0x80 else run_end(p, end, LETTER)
-
-
-cdef inline const uint8_t *run_end(
-    const uint8_t *p, const uint8_t *end, uint8_t classes
-) noexcept nogil:
-    """Where the characters of these classes end."""
-    cdef uint8_t flags
-    cdef const uint8_t *after
-    while p < end:
-        after = read_class(p, &flags)
-        if not flags & classes:
-            break
-        p = after
-    return p
-
-
-cdef inline const uint8_t *read_class(const uint8_t *p, uint8_t *flags) noexcept nogil:
-    """The class of the UTF-8 character at p; where the next one begins."""
-    cdef uint32_t code
-    cdef const uint8_t *after = read_character(p, &code)
-    flags[0] = CLASSES[code]
-    return after
-
-
-cdef inline const uint8_t *read_deepseek(const uint8_t *p, uint8_t *flags) noexcept nogil:
-    """The class for deepseek_v3 of the UTF-8 character at p; where the next one begins."""
-    cdef uint32_t code
-    cdef const uint8_t *after = read_character(p, &code)
-    flags[0] = DEEPSEEK_CLASSES[code]
-    return after
-
-
-cdef inline const uint8_t *read_character(const uint8_t *p, uint32_t *code) noexcept nogil:
-    cdef uint32_t lead = p[0]
-    if lead < 0x80:
-        code[0] = lead
-        return p + 1
-    if lead < 0xE0:
-        code[0] = (lead & 0x1F) << 6 | p[1] & 0x3F
-        return p + 2
-    if lead < 0xF0:
-        code[0] = (lead & 0x0F) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F
-        return p + 3
-    code[0] = (lead & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
-    return p + 4

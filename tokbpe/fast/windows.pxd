@@ -18,6 +18,8 @@ cdef extern from "bits.h" nogil:
     uint32_t tokbpe_highest_bit(uint32_t word) noexcept
     uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit) noexcept
     uint32_t tokbpe_bits_below(uint32_t word, uint32_t bit) noexcept
+    uint32_t tokbpe_merge_key(uint32_t number, uint32_t place_bits, uint32_t place) noexcept
+    uint32_t tokbpe_least_of_8(const uint32_t *keys) noexcept
     uint32_t tokbpe_least_of_16(const uint32_t *keys) noexcept
 
 
@@ -35,21 +37,23 @@ cdef inline size_t merge_few(
     const MergeTable *merges,
     const uint8_t *bytes,  # IN
     size_t size,  # 2 .. FEW_BYTES; all bytes have symbols
-    uint32_t *tokens,  # OUT: room for FEW_BYTES
+    uint32_t *merged,  # OUT
 ) noexcept nogil:
     """The tokens that some bytes are merged to; how many."""
     cdef uint32_t[FEW_BYTES] keys
+    cdef uint32_t[FEW_BYTES] tokens
     cdef uint32_t i, place, right, token, above, below
     cdef uint32_t starts = <uint32_t> 0x1FFFF >> (FEW_BYTES - size)  # of tokens, and the end
     cdef uint32_t end = <uint32_t> size
     cdef size_t count = 0
     memset(keys, 0xFF, sizeof(keys))
     for i in range(end - 1):
-        keys[i] = merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]] << PLACE_BITS | i
+        keys[i] = tokbpe_merge_key(
+            merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]], PLACE_BITS, i)
         tokens[i] = merges.symbols[bytes[i]]
     tokens[end - 1] = merges.symbols[bytes[end - 1]]
     while True:
-        token = tokbpe_least_of_16(keys)
+        token = tokbpe_least_of_8(keys) if end <= 9 else tokbpe_least_of_16(keys)
         if token >= <uint32_t> FEW_DONE:
             break
         place = token & (FEW_BYTES - 1)
@@ -61,14 +65,16 @@ cdef inline size_t merge_few(
         above = tokbpe_lowest_bit(tokbpe_bits_above(starts, place))
         keys[place] = NOT_FOUND
         if above < end:
-            keys[place] = find_merge(merges, token, tokens[above]) << PLACE_BITS | place
+            keys[place] = tokbpe_merge_key(
+                find_merge(merges, token, tokens[above]), PLACE_BITS, place)
         below = tokbpe_bits_below(starts, place)
         if below:
             below = tokbpe_highest_bit(below)
-            keys[below] = find_merge(merges, tokens[below], token) << PLACE_BITS | below
+            keys[below] = tokbpe_merge_key(
+                find_merge(merges, tokens[below], token), PLACE_BITS, below)
     starts ^= <uint32_t> 1 << end
     while starts:
-        tokens[count] = tokens[tokbpe_lowest_bit(starts)]
+        merged[count] = tokens[tokbpe_lowest_bit(starts)]
         starts &= starts - 1
         count += 1
     return count
@@ -95,7 +101,8 @@ cdef inline size_t merge_window(
         after[i] = <uint16_t> (i + 1)
         before[i + 1] = <uint16_t> i
     for i in range(end - 1):
-        keys[i] = merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]] << WINDOW_BITS | i
+        keys[i] = tokbpe_merge_key(
+            merges.byte_merges[<size_t> bytes[i] << 8 | bytes[i + 1]], WINDOW_BITS, i)
     for i in range(0, end, 16):
         least[i // 16] = tokbpe_least_of_16(keys + i)
     while True:
@@ -112,10 +119,12 @@ cdef inline size_t merge_window(
         before[above] = <uint16_t> place
         keys[place] = NOT_FOUND
         if above < end:
-            keys[place] = find_merge(merges, token, tokens[above]) << WINDOW_BITS | place
+            keys[place] = tokbpe_merge_key(
+                find_merge(merges, token, tokens[above]), WINDOW_BITS, place)
         if place:
             below = before[place]
-            keys[below] = find_merge(merges, tokens[below], token) << WINDOW_BITS | below
+            keys[below] = tokbpe_merge_key(
+                find_merge(merges, tokens[below], token), WINDOW_BITS, below)
             if below // 16 != place // 16:
                 least[below // 16] = tokbpe_least_of_16(keys + below // 16 * 16)
         if right // 16 != place // 16:
