@@ -411,7 +411,7 @@ cdef class Encoding:
     cdef bint add_chunks(self, Scanner *scanner, size_t position) except -1 nogil:
         """Encode some chunks of what begins at `position`; False when there is no more."""
         cdef size_t first = scanner.position
-        cdef size_t count, known
+        cdef size_t count
         while scanner.position - first < SLICE or self.next < self.piece_count:
             self.make_room()
             count = self.find_items(scanner)
@@ -424,10 +424,7 @@ cdef class Encoding:
                 self.size + (self.items.ends[count - 1] - self.items.first) + INLINE_IDS + 1,
                 sizeof(uint32_t),
             )
-            known = self.put_out(scanner.data, 0, count)
-            if known < count:
-                self.merge_missing(scanner.data, position, known, count)
-                self.put_out(scanner.data, known, count)
+            self.put_out(scanner.data, position, count)
             if self.enough():
                 return False
         return True
@@ -514,89 +511,72 @@ cdef class Encoding:
             count += 1
         return count
 
-    cdef size_t put_out(self, const uint8_t *data, size_t i, size_t count) noexcept nogil:
+    cdef int put_out(
+        self, const uint8_t *data, size_t position, size_t count
+    ) except -1 nogil:
+        """Append the ids of the items."""
+        cdef size_t i = self.put_known(data, 0, count)
+        while i < count:
+            self.put_merged(data, position, i)
+            i = self.put_known(data, i + 1, count)
+        return 0
+
+    cdef inline size_t start_of(self, size_t i) noexcept nogil:
+        """Where an item begins."""
+        return self.items.ends[i - 1] if i else self.items.first
+
+    cdef size_t put_known(self, const uint8_t *data, size_t i, size_t count) noexcept nogil:
         """Append the ids of items from i on, up to one that the cache lacks; its number."""
-        cdef size_t start = self.items.ends[i - 1] if i else self.items.first
+        cdef size_t start = self.start_of(i)
         cdef uint32_t *out = self.ids + self.size
         cdef size_t size = 0
         cdef WordSlot *slot
         cdef tokbpe_key key
         while i < count:
             key = self.items.keys[i]
-            if key.high == 0:
-                if self.spilled == self.spill_size:
-                    break
-                size += self.put_spilled(out + size)
+            slot = word_slot(&self.cache, key, self.items.places[i], data + start)
+            if slot.key.high == 0:
+                break
+            if slot.count <= <uint32_t> INLINE_IDS and key.high >> 56 < <size_t> LONG:
+                memcpy(out + size, slot.ids, (INLINE_IDS + 1) * sizeof(uint32_t))
             else:
-                slot = word_slot(&self.cache, key, self.items.places[i], data + start)
-                if slot.key.high == 0:
-                    break
-                if slot.count <= <uint32_t> INLINE_IDS and key.high >> 56 < <size_t> LONG:
-                    memcpy(out + size, slot.ids, (INLINE_IDS + 1) * sizeof(uint32_t))
-                else:
-                    memcpy(
-                        out + size,
-                        ids_of_word(&self.cache, slot),
-                        slot.count * sizeof(uint32_t),
-                    )
-                size += slot.count
+                memcpy(
+                    out + size, ids_of_word(&self.cache, slot), slot.count * sizeof(uint32_t))
+            size += slot.count
             start = self.items.ends[i]
             i += 1
         self.size += size
         return i
 
-    cdef inline size_t put_spilled(self, uint32_t *out) noexcept nogil:
-        """Copy the ids of the next item that was too long for the cache; how many."""
-        cdef size_t count = self.spill[self.spilled]
-        memcpy(out, self.spill + (self.spilled + 1), count * sizeof(uint32_t))
-        self.spilled += count + 1
-        return count
-
-    cdef int merge_missing(
-        self, const uint8_t *data, size_t position, size_t i, size_t count
-    ) except -1 nogil:
-        """Merge the items from i on that the cache lacks, and keep what they become.
-
-        What is too long for the cache is spilled: the number of its ids, then the ids.
-        """
-        cdef uint32_t[LONGEST_WORD] ids
-        cdef size_t start = self.items.ends[i - 1] if i else self.items.first
-        cdef size_t size, id_count
-        cdef tokbpe_key key
-        cdef WordSlot *slot
-        self.spilled = self.spill_size = 0
-        while i < count:
-            key = self.items.keys[i]
-            size = self.items.ends[i] - start
-            if key.high == 0:
-                reserve(
-                    <void **> &self.spill,
-                    &self.spill_capacity,
-                    self.spill_size + size + 1,
-                    sizeof(uint32_t),
-                )
-                id_count = self.merged_item(
-                    key.low, data + start, size, position + start,
-                    self.spill + (self.spill_size + 1))
-                self.spill[self.spill_size] = <uint32_t> id_count
-                self.spill_size += id_count + 1
-            else:
-                slot = word_slot(&self.cache, key, self.items.places[i], data + start)
-                if slot.key.high == 0:
-                    id_count = self.merged_item(
-                        key.high >> 56 & PART or self.seeded and size <= SHORT_WORD,
-                        data + start, size, position + start, ids)
-                    keep_word(&self.cache, slot, key, data + start, ids, id_count)
-            start += size
-            i += 1
-        return 0
-
-    cdef inline size_t merged_item(
-        self, bint is_part, const uint8_t *word, size_t size, size_t position, uint32_t *ids
-    ) except 0 nogil:
+    cdef int put_merged(self, const uint8_t *data, size_t position, size_t i) except -1 nogil:
+        """Merge an item that the cache lacks, append its ids, and keep them if it is not too
+        long."""
+        cdef uint32_t *out = self.ids + self.size
+        cdef size_t start = self.start_of(i)
+        cdef size_t size = self.items.ends[i] - start
+        cdef tokbpe_key key = self.items.keys[i]
+        cdef size_t count
+        cdef bint is_part
+        if key.high == 0:
+            is_part = key.low != 0
+        else:
+            # What begins with all pieces of the vocabulary lacks none.
+            is_part = key.high >> 56 & PART or self.seeded and size <= SHORT_WORD
         if is_part:
-            return self.merging.merged_part(word, size, position, ids)
-        return self.merging.merged(word, size, position, ids)
+            count = self.merging.merged_part(data + start, size, position + start, out)
+        else:
+            count = self.merging.merged(data + start, size, position + start, out)
+        if key.high:
+            keep_word(
+                &self.cache,
+                word_slot(&self.cache, key, self.items.places[i], data + start),
+                key,
+                data + start,
+                out,
+                count,
+            )
+        self.size += count
+        return 0
 
     cdef int put_ids(self, const uint32_t[::1] ids) except -1 nogil:
         cdef size_t i
