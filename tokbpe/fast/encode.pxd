@@ -48,8 +48,6 @@ cdef class Encoding:
     cdef size_t piece_count, next  # pieces that are found, and those that have become items
     cdef size_t piece_start, piece_end  # the long piece that we are in
     cdef uint32_t part_tag
-    cdef uint32_t *spill  # the ids of items that are too long for the cache
-    cdef size_t spill_size, spill_capacity, spilled
 
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1
     cdef int close(self) except -1

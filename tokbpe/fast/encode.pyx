@@ -6,11 +6,16 @@ some hundred pieces, one stage after the other, so that the memory which a stage
 been asked for before:
 
     find_items      where pieces end; the key of each, and its place in the word cache
-    put_out         the ids of those that the cache has, up to the first that it lacks
-    merge_missing   all that it lacks
-    put_out         the others
+    put_out         the ids of those that the cache has; what it lacks is merged and kept
 
 A long piece is taken apart first, where no merge can cross, and its parts are items like others.
+
+Measured, in MB/s of cl100k English, cold / next / warm: pieces merged one by one 20; with the
+cache 60 / 85 / 170; with the scanners that give many ends, keys without branches, and pieces of the
+vocabulary known from the beginning 90 / 160 / 360. Tried and left out: collecting what the cache
+lacks and merging it together is slower (155 instead of 178 for `next`, as all places have been asked
+for already); a cache of 2**18 words is wiped too often; a table of merges that is filled to three
+quarters instead of the half is no faster.
 """
 
 cimport cython
@@ -125,7 +130,6 @@ cdef class Encoding:
     def __dealloc__(self):
         close_words(&self.cache)
         free(self.ids)
-        free(self.spill)
 
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1:
         """Begin with documents that have so many bytes together."""
@@ -173,10 +177,6 @@ cdef class Encoding:
             free(self.ids)
             self.ids = NULL
             self.capacity = 0
-        if self.spill_capacity > KEPT_IDS:
-            free(self.spill)
-            self.spill = NULL
-            self.spill_capacity = 0
 
     # The word cache
 
@@ -245,7 +245,7 @@ cdef class Encoding:
 
     def kept(self):
         """How many bytes are kept beside the cache."""
-        return (self.capacity + self.spill_capacity) * sizeof(uint32_t)
+        return self.capacity * sizeof(uint32_t)
 
     cdef size_t drop_cache(self) noexcept:
         """Free the cache; how many bytes it had."""
@@ -340,7 +340,6 @@ cdef class Encoding:
         open_scanner(
             &scanner, self.table.kind, document.data + first, last - first, document.is_text)
         self.at = self.piece_end = self.piece_count = self.next = 0
-        self.spilled = self.spill_size = 0
         while more:
             before = scanner.position
             if self.by_chunks:
