@@ -100,23 +100,29 @@ WARM_TEXT_SIZE = WARM_TEXT
 
 cdef extern from *:
     PyObject **PySequence_Fast_ITEMS(object sequence)
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
-    void *PyUnicode_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 
 cdef object open_document(text, Document *document):
-    """The bytes of a document; what is returned keeps them. What could be changed meanwhile is
-    copied."""
-    if type(text) is str and PyUnicode_IS_COMPACT_ASCII(text):
-        document.data = <const uint8_t *> PyUnicode_DATA(text)
-        document.size = PyUnicode_GET_LENGTH(text)
+    """The bytes of a document; what is returned keeps them.
+
+    A `str` has its UTF-8, or gets it and keeps it. What could be changed meanwhile is copied.
+    """
+    cdef Py_ssize_t size
+    cdef bytes data
+    if type(text) is str:
+        try:
+            document.data = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &size)
+        except UnicodeEncodeError:
+            arguments.document_bytes(text)
+            raise
+        document.size = size
         document.is_text = True
         return text
-    cdef bytes data = text if type(text) is bytes else arguments.document_bytes(text)
+    data = text if type(text) is bytes else arguments.document_bytes(text)
     document.data = <const uint8_t *> PyBytes_AS_STRING(data)
     document.size = PyBytes_GET_SIZE(data)
-    document.is_text = type(text) is str
+    document.is_text = False
     return data
 
 
