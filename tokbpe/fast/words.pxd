@@ -28,6 +28,7 @@ cdef enum:
     SHORT_WORD = 15  # bytes that a key holds
     LONGEST_WORD = 64  # bytes
     INLINE_IDS = 3
+    SLOTS_IN_LINE = 2
     MOST_AT_ONCE = 512  # words that are kept between two looks for room
 
 # The last byte of a key: the size of a short word, or LONG; and whether the word is a part of a
@@ -82,8 +83,8 @@ cdef inline void close_words(WordCache *cache) noexcept nogil:
 
 
 cdef inline size_t word_place(const WordCache *cache, tokbpe_key key) noexcept nogil:
-    """Where the search for a word begins."""
-    return <size_t> (tokbpe_key_hash(key) & ((<uint64_t> 1 << cache.bits) - 1))
+    """Where the search for a word begins: at the first slot of a cache line."""
+    return <size_t> (tokbpe_key_hash(key) & ((<uint64_t> 1 << cache.bits) - SLOTS_IN_LINE))
 
 
 cdef inline WordSlot *word_slot(
