@@ -55,9 +55,7 @@ def test_batches_are_what_each_text_is(name, special, pattern):
         assert fast.encode_batch(texts, found, special, threads=threads) == rows
         assert fast.encode_batch(texts, found, special, **arguments) == framed
         for dtype in ("uint32", "uint16"):
-            ids, offsets = fast.encode_batch_arrays(
-                texts, found, special, dtype=dtype, **arguments
-            )
+            ids, offsets = fast.encode_batch_arrays(texts, found, special, dtype=dtype, **arguments)
             assert ids.dtype == dtype and offsets.dtype == np.uint64
             assert offsets.tolist() == np.cumsum([0, *map(len, framed)]).tolist()
             assert ids.tolist() == [id for row in framed for id in row]
@@ -146,7 +144,7 @@ def test_the_limit_of_the_caches(limit):
     found = table()
     found.cache_limit = limit
     random = Random(1)
-    for seed in range(4):
+    for _attempt in range(4):
         noise = " ".join("".join(random.choices("abcdefghij", k=9)) for _ in range(20_000))
         ids = fast.encode(noise, found)
         assert found.cache_size <= limit

@@ -49,7 +49,7 @@ def words(count, least, most, letters=b"abcdefgh", seed=0):
 
 @pytest.mark.parametrize("size", [*range(1, 20), *range(60, 70)])
 def test_words_of_each_size(size):
-    """Up to 15 bytes a word is its own key, up to 64 it is remembered, up to three ids beside it."""
+    """Up to 15 bytes a word is its own key; up to 64 it is remembered."""
     found = words(40, size, size, b"ab", size) + words(40, size, size, b"abc", size)
     warm = table(warm=True)
     for _ in range(2):

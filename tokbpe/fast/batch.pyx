@@ -9,7 +9,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import threading
 
@@ -111,6 +111,10 @@ cdef object as_array(uint32_t **ids, size_t size):
     return np.asarray(owner)
 
 
+def same(text):
+    return text
+
+
 @cython.final
 cdef class Batch:
     """Documents, the groups that they are encoded in, and what they become."""
@@ -140,16 +144,19 @@ cdef class Batch:
         self.special = as_special_table(special)
         self.before = np.array(arguments.frame_ids(before, "before"), np.uint32)
         self.behind = np.array(arguments.frame_ids(behind, "behind"), np.uint32)
-        cdef list given = arguments.each(lambda text: text, texts, "text")
+        cdef list given = texts if type(texts) is list else arguments.each(same, texts, "text")
         self.count = len(given)
         self.documents = <Document *> resized(NULL, self.count, sizeof(Document))
         if self.documents == NULL:
             raise MemoryError(f"no memory for {self.count} documents")
-        numbers = iter(range(self.count))
-        self.owners = arguments.each(
-            lambda text: self.open_text(next(numbers), text), given, "text")
-        for i in range(self.count):
-            self.total += self.documents[i].size
+        self.owners = []
+        try:
+            for i in range(self.count):
+                self.owners.append(open_document(given[i], &self.documents[i]))
+                self.total += self.documents[i].size
+        except (TypeError, UnicodeEncodeError):
+            arguments.each(arguments.document_bytes, given, "text")  # which names the text
+            raise
         self.failed = SIZE_MAX
         self.named = True
 
@@ -161,9 +168,6 @@ cdef class Batch:
         free(self.parts)
         free(self.counts)
         free(self.documents)
-
-    def open_text(self, size_t i, text):
-        return open_document(text, &self.documents[i])
 
     cdef int run(self, threads) except -1:
         """Encode all."""
@@ -372,7 +376,7 @@ cdef class Batch:
 
     cdef object flat(self, bint narrow):
         """The ids of all documents, one behind the other."""
-        cdef size_t i, k, total = 0
+        cdef size_t i, total = 0
         cdef Group *group
         cdef uint32_t[::1] wide
         cdef uint16_t[::1] half
@@ -445,7 +449,7 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
     cdef Document document
     cdef Encoding encoding
     cdef Batch batch
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     if document.size >= 2 * <size_t> THREAD_TEXT and arguments.thread_count(threads) > 1:
         batch = Batch([text], table, special)
         batch.named = False
@@ -477,7 +481,7 @@ def encode_into(text, EncodingTable table not None, out, special=None):
     view = arguments.id_buffer(out)
     room = len(view)
     narrow = view.itemsize == 2
-    owner = open_document(text, &document)
+    _owner = open_document(text, &document)
     encoding = begin(table, as_special_table(special), document.size)
     try:
         encode_document(encoding, &document)

@@ -35,17 +35,6 @@ static inline uint32_t tokbpe_highest_bit(uint32_t word)
 }
 #endif
 
-#if defined(__GNUC__)
-#define TOKBPE_PREFETCHED(address) __builtin_prefetch(address)
-#else
-#define TOKBPE_PREFETCHED(address) ((void)(address))
-#endif
-
-static inline void tokbpe_prefetch(const void *address)
-{
-    TOKBPE_PREFETCHED(address);
-}
-
 /* The bits above one, and those below it; 0 <= bit < 31. */
 static inline uint32_t tokbpe_bits_above(uint32_t word, uint32_t bit)
 {

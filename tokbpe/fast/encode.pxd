@@ -48,8 +48,6 @@ cdef class Encoding:
     cdef size_t piece_count, next  # pieces that are found, and those that have become items
     cdef size_t piece_start, piece_end  # the long piece that we are in
     cdef uint32_t part_tag
-    cdef uint32_t *spill  # the ids of items that are too long for the cache
-    cdef size_t spill_size, spill_capacity, spilled
 
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1
     cdef int close(self) except -1
@@ -76,14 +74,12 @@ cdef class Encoding:
     cdef void add_item(self, size_t i, size_t end, tokbpe_key key) noexcept nogil
     cdef size_t add_long_piece(self, const Scanner *scanner, size_t count) noexcept nogil
     cdef size_t add_parts(self, const Scanner *scanner, size_t count) noexcept nogil
-    cdef size_t put_out(self, const uint8_t *data, size_t i, size_t count) noexcept nogil
-    cdef size_t put_spilled(self, uint32_t *out) noexcept nogil
-    cdef int merge_missing(
-        self, const uint8_t *data, size_t position, size_t i, size_t count
+    cdef int put_out(
+        self, const uint8_t *data, size_t position, size_t count
     ) except -1 nogil
-    cdef size_t merged_item(
-        self, bint is_part, const uint8_t *word, size_t size, size_t position, uint32_t *ids
-    ) except 0 nogil
+    cdef size_t start_of(self, size_t i) noexcept nogil
+    cdef size_t put_known(self, const uint8_t *data, size_t i, size_t count) noexcept nogil
+    cdef int put_merged(self, const uint8_t *data, size_t position, size_t i) except -1 nogil
     cdef int put_ids(self, const uint32_t[::1] ids) except -1 nogil
 
 

@@ -6,13 +6,12 @@ the runs of its classes end. A run that is read further than its piece reaches i
 the next pieces, at most twice, so the time is linear.
 """
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t
 
 from .split cimport CL100K, DEEPSEEK_V3, GPT2, LLAMA3, O200K, QWEN2, WORDS
 
 
 cdef extern from "scan.h":
-    const uint8_t *tokbpe_letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil
     const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint8_t *end) noexcept nogil
     const uint8_t *tokbpe_contraction_end(
         const uint8_t *p, const uint8_t *end, bint any_case
@@ -31,6 +30,18 @@ cdef extern from "scan_classes.h":
         BREAK "TOKBPE_BREAK"
     uint8_t[0x110000] tokbpe_classes
     uint8_t[0x110000] tokbpe_deepseek_classes
+    const uint8_t *read_class "tokbpe_read_class"(
+        const uint8_t *p, uint8_t *found
+    ) noexcept nogil
+    const uint8_t *run_end "tokbpe_run_end"(
+        const uint8_t *p, const uint8_t *end, uint8_t classes
+    ) noexcept nogil
+    const uint8_t *letters_end "tokbpe_letters_end"(
+        const uint8_t *p, const uint8_t *end
+    ) noexcept nogil
+    const uint8_t *read_deepseek "tokbpe_read_deepseek"(
+        const uint8_t *p, uint8_t *found
+    ) noexcept nogil
 
 
 # The classes of characters for deepseek_v3, beside SPACE. Numbers are of none: they are cut out
@@ -276,53 +287,3 @@ cdef inline const uint8_t *numbers_end(const uint8_t *p, const uint8_t *end) noe
         p = after
         more += 1
     return p
-
-
-cdef inline const uint8_t *letters_end(const uint8_t *p, const uint8_t *end) noexcept nogil:
-    p = tokbpe_letters_end(p, end)
-    return p if p == end or p[0] < 0x80 else run_end(p, end, LETTER)
-
-
-cdef inline const uint8_t *run_end(
-    const uint8_t *p, const uint8_t *end, uint8_t classes
-) noexcept nogil:
-    """Where the characters of these classes end."""
-    cdef uint8_t flags
-    cdef const uint8_t *after
-    while p < end:
-        after = read_class(p, &flags)
-        if not flags & classes:
-            break
-        p = after
-    return p
-
-
-cdef inline const uint8_t *read_class(const uint8_t *p, uint8_t *flags) noexcept nogil:
-    """The class of the UTF-8 character at p; where the next one begins."""
-    cdef uint32_t code
-    cdef const uint8_t *after = read_character(p, &code)
-    flags[0] = tokbpe_classes[code]
-    return after
-
-
-cdef inline const uint8_t *read_deepseek(const uint8_t *p, uint8_t *flags) noexcept nogil:
-    """The class for deepseek_v3 of the UTF-8 character at p; where the next one begins."""
-    cdef uint32_t code
-    cdef const uint8_t *after = read_character(p, &code)
-    flags[0] = tokbpe_deepseek_classes[code]
-    return after
-
-
-cdef inline const uint8_t *read_character(const uint8_t *p, uint32_t *code) noexcept nogil:
-    cdef uint32_t lead = p[0]
-    if lead < 0x80:
-        code[0] = lead
-        return p + 1
-    if lead < 0xE0:
-        code[0] = (lead & 0x1F) << 6 | p[1] & 0x3F
-        return p + 2
-    if lead < 0xF0:
-        code[0] = (lead & 0x0F) << 12 | (p[1] & 0x3F) << 6 | p[2] & 0x3F
-        return p + 3
-    code[0] = (lead & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | p[3] & 0x3F
-    return p + 4

@@ -15,7 +15,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
-from .memory cimport look_for_signals, reserve, resized
+from .memory cimport look_for_signals, reserve, resized, tokbpe_prefetch
 from .merges cimport Halves, MergeTable, first_slot, put_merge, stay_apart
 from .pairs cimport NOT_FOUND
 from .pieces cimport PieceIndex, number_of_tag, piece_size
@@ -24,9 +24,6 @@ cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte) noexcept
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
     uint64_t tokbpe_mixed(uint64_t hash) noexcept
-
-cdef extern from "bits.h" nogil:
-    void tokbpe_prefetch(const void *address) noexcept
 
 
 cdef enum:

@@ -5,6 +5,12 @@ from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport realloc
 
 
+cdef extern from "memory.h" nogil:
+    void tokbpe_prefetch(const void *address) noexcept
+    void tokbpe_large_pages(void *memory, size_t size) noexcept
+    void *tokbpe_zeroed(size_t count, size_t size, void **memory) noexcept
+
+
 cdef inline void *resized(void *memory, size_t count, size_t size) noexcept nogil:
     """`memory` resized to `count` items of `size` bytes; NULL, and nothing changed, on failure."""
     if count > SIZE_MAX // size:

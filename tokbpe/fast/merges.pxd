@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from .memory cimport resized
+from .memory cimport resized, tokbpe_zeroed
 from .pairs cimport NOT_FOUND, make_pair
 
 cdef extern from "merges.h" nogil:
@@ -21,8 +21,6 @@ cdef extern from "merges.h" nogil:
     uint64_t tokbpe_filter_bits(uint64_t hash) noexcept
     uint32_t tokbpe_joined_size(uint32_t left, uint32_t right) noexcept
 
-cdef extern from "pages.h" nogil:
-    void *tokbpe_zeroed(size_t count, size_t size) noexcept
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_pair(uint64_t pair) noexcept
@@ -42,6 +40,7 @@ cdef struct Halves:
 
 cdef struct MergeTable:
     uint64_t *slots  # left, right and what they merge to; 0: the slot is free
+    void *memory  # that the slots stand in
     int bits  # there are 2**bits slots, filled to half at most
     uint64_t *filter
     int filter_bits  # it has 2**filter_bits words
@@ -54,7 +53,7 @@ cdef struct MergeTable:
 
 
 cdef inline void close_merges(MergeTable *table) noexcept nogil:
-    free(table.slots)
+    free(table.memory)
     free(table.filter)
     free(table.halves)
     free(table.ids)
@@ -72,7 +71,8 @@ cdef inline int open_merges(MergeTable *table, size_t count, size_t most) except
         table.bits += 1
     # Ten bits for each merge and more: of the pairs that do not merge some 5 % pass.
     table.filter_bits = table.bits - 4
-    table.slots = <uint64_t *> tokbpe_zeroed(<size_t> 1 << table.bits, sizeof(uint64_t))
+    table.slots = <uint64_t *> tokbpe_zeroed(
+        <size_t> 1 << table.bits, sizeof(uint64_t), &table.memory)
     table.filter = <uint64_t *> calloc(<size_t> 1 << table.filter_bits, sizeof(uint64_t))
     table.halves = <Halves *> resized(NULL, count, sizeof(Halves))
     table.byte_merges = <uint32_t *> resized(NULL, BYTE_PAIRS, sizeof(uint32_t))

@@ -1,8 +1,7 @@
-/* Plain pieces, quickly: a word of ASCII letters, with what may stand before it, and ASCII behind.
- * What is not plain is left to `split.pyx`, which is exact for all.
+/* What scanners share: characters, runs of ASCII and contractions.
  *
- * In C because its sums are meant to wrap around, which Cython's overflow checks (debug build)
- * would report. */
+ * In C because sums are meant to wrap around, which Cython's overflow checks (debug build) would
+ * report, and to say what must be put into the loops that use it. */
 #ifndef TOKBPE_SCAN_H
 #define TOKBPE_SCAN_H
 
@@ -14,6 +13,12 @@
 
 #if defined(_MSC_VER)
 #include <intrin.h>
+#endif
+
+#if defined(__GNUC__)
+#define TOKBPE_INLINE static inline __attribute__((always_inline))
+#else
+#define TOKBPE_INLINE static inline
 #endif
 
 #define TOKBPE_ONES UINT64_C(0x0101010101010101)
@@ -60,7 +65,7 @@ static inline const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *e
 }
 
 /* The high bits of those bytes that are `first` to `last`, two ASCII characters. */
-static inline uint64_t tokbpe_between(uint64_t eight, uint8_t first, uint8_t last)
+TOKBPE_INLINE uint64_t tokbpe_between(uint64_t eight, uint8_t first, uint8_t last)
 {
     uint64_t low = eight & ~TOKBPE_HIGH_BITS;
     uint64_t from_first = low + (0x80 - first) * TOKBPE_ONES;
@@ -69,7 +74,7 @@ static inline uint64_t tokbpe_between(uint64_t eight, uint8_t first, uint8_t las
 }
 
 /* Where a run of characters ends that are, after setting the bits of `fold`, `first` to `last`. */
-static inline const uint8_t *tokbpe_run_end(
+TOKBPE_INLINE const uint8_t *tokbpe_ascii_run_end(
     const uint8_t *p, const uint8_t *end, uint8_t fold, uint8_t first, uint8_t last)
 {
     while (end - p >= 8) {
@@ -84,11 +89,6 @@ static inline const uint8_t *tokbpe_run_end(
     return p;
 }
 
-static inline const uint8_t *tokbpe_letters_end(const uint8_t *p, const uint8_t *end)
-{
-    return tokbpe_run_end(p, end, 0x20, 'a', 'z');
-}
-
 /* Where capitals and then small letters end, all ASCII; p if no small letter is there. */
 static inline const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint8_t *end)
 {
@@ -96,7 +96,7 @@ static inline const uint8_t *tokbpe_capitalized_end(const uint8_t *p, const uint
     const uint8_t *small_end;
     while (capitals_end < end && (uint8_t)(*capitals_end - 'A') < 26)
         capitals_end++;
-    small_end = tokbpe_run_end(capitals_end, end, 0, 'a', 'z');
+    small_end = tokbpe_ascii_run_end(capitals_end, end, 0, 'a', 'z');
     return small_end == capitals_end ? p : small_end;
 }
 

@@ -74,7 +74,8 @@ TOKBPE_AVX2 TOKBPE_INLINE __m256i tokbpe_avx2_ascii(__m256i text)
 }
 
 /* Add the classes of characters beyond ASCII. */
-TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(tokbpe_block *block, uint64_t beyond_ascii)
+TOKBPE_AVX2 TOKBPE_INLINE void tokbpe_avx2_add_classified(
+    tokbpe_block *block, uint64_t beyond_ascii)
 {
     uint8_t classified[TOKBPE_CLASSIFIED];
     tokbpe_avx2_bytes found;

@@ -6,17 +6,14 @@
  * have to be known, such as what is behind the block, is not sure: the ends that it could change
  * are left out. A block without a sure end is left to `split.pyx`, which finds one piece exactly.
  *
- * Each byte of a character has the bit of the character's class. */
+ * Each byte of a character has the bit of the character's class. Functions are put into the loops
+ * of each variant, to be compiled for its processors there. */
 #ifndef TOKBPE_SCAN_BLOCKS_H
 #define TOKBPE_SCAN_BLOCKS_H
 
-#include "scan.h"
 #include "scan_classes.h"
 
 #define TOKBPE_BLOCK 64
-
-/* What is put into the loops of each variant, and compiled for its processors there. */
-#define TOKBPE_INLINE static inline __attribute__((always_inline))
 
 typedef struct {
     const uint8_t *bytes;
@@ -152,7 +149,8 @@ TOKBPE_INLINE uint64_t tokbpe_gpt2_ends(const tokbpe_block *block)
     return tokbpe_with_contractions(block, ends, others & block->apostrophes, 0);
 }
 
-/* What o200k has beside: words end where a capital follows a small letter, or with a contraction. */
+/* What o200k has beside: words end where a capital follows a small letter, and with contractions.
+ */
 TOKBPE_INLINE uint64_t tokbpe_cased_ends(
     const tokbpe_block *block, uint64_t ends, uint64_t words, uint64_t others, uint64_t taken)
 {
@@ -269,16 +267,10 @@ TOKBPE_INLINE void tokbpe_classify(const uint8_t *bytes, uint64_t leads, uint8_t
 {
     for (; leads; leads &= leads - 1) {
         int place = tokbpe_lowest_bit(leads);
-        const uint8_t *p = bytes + place;
-        uint32_t code = p[0], four;
-        if (code < 0xE0)
-            code = (code & 0x1F) << 6 | (p[1] & 0x3F);
-        else if (code < 0xF0)
-            code = (code & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-        else
-            code = (code & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 |
-                   (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-        four = tokbpe_classes[code] * UINT32_C(0x01010101);
+        uint8_t flags;
+        uint32_t four;
+        tokbpe_read_class(bytes + place, &flags);
+        four = flags * UINT32_C(0x01010101);
         memcpy(found + place, &four, 4);
     }
 }

@@ -4,7 +4,15 @@ A text is scanned by blocks of 64 bytes (`scan_blocks.h`) where the machine has 
 a piece that blocks are not sure of, and all pieces elsewhere, by a scanner that looks at where
 the piece begins and tells where it ends (`exact.pxd`).
 
-@NOTE@
+Scanning alone, MB/s by AVX-512 and by the exact scanner, on a busy machine (AVX2 is within a
+fourth of AVX-512): cl100k on English 2300 and 480, C 2440 and 410, Russian 1210 and 610, Chinese
+1120 and 640; on English gpt2 3390 and 510, o200k 2010 and 460, deepseek_v3, never by blocks, 290.
+The UTF-8 check of bytes, by blocks and without: Russian 4600 and 900, Chinese 4600 and 1500.
+
+What it took: ASCII letters eight at a time and a loop for each pattern, exact 280 -> 480; blocks of
+ASCII leave out what longer characters need, + 8 %. Tried and dropped: going on from the last
+blank before a letter, which is known sooner than the last end (the number of instructions is
+the limit, not how they wait for each other).
 """
 
 import os

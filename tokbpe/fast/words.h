@@ -1,28 +1,12 @@
-/* The keys and the memory of the word cache. In C for unaligned loads, hashes that wrap around,
- * prefetching and huge pages. */
+/* The keys of the word cache. In C for unaligned loads and hashes that wrap around. */
 #ifndef TOKBPE_WORDS_H
 #define TOKBPE_WORDS_H
 
-#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
-#define _DEFAULT_SOURCE /* madvise */
-#endif
-
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bytes.h"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-#if defined(__GNUC__)
-#define TOKBPE_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define TOKBPE_PREFETCH(address) ((void)(address))
-#endif
 
 typedef struct {
     uint64_t low, high;
@@ -98,37 +82,6 @@ static inline uint64_t tokbpe_key_hash(tokbpe_key key)
     uint64_t hash = (key.low ^ (key.high * UINT64_C(0x9E3779B97F4A7C15))) *
                     UINT64_C(0xD6E8FEB86659FD93);
     return hash ^ hash >> 32;
-}
-
-static inline void tokbpe_prefetch(const void *address)
-{
-    TOKBPE_PREFETCH(address);
-}
-
-/* Ask for huge pages, where there are any, before memory is touched for the first time. */
-static inline void tokbpe_huge_pages(void *memory, size_t size)
-{
-#if defined(__linux__)
-    const uintptr_t page = (uintptr_t)2 << 20;
-    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
-    uintptr_t last = ((uintptr_t)memory + size) / page * page;
-    if (last > first)
-        (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-#else
-    (void)memory;
-    (void)size;
-#endif
-}
-
-/* Zeroed memory that begins at a cache line; `whole` is what is to be freed. */
-static inline void *tokbpe_zeroed_lines(size_t size, void **whole)
-{
-    const size_t line = 64;
-    *whole = calloc(1, size + line);
-    if (*whole == NULL)
-        return NULL;
-    tokbpe_huge_pages(*whole, size);
-    return (void *)(((uintptr_t)*whole + line - 1) / line * line);
 }
 
 #endif

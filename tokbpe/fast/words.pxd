@@ -11,6 +11,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from .memory cimport tokbpe_zeroed
+
 cdef extern from "words.h" nogil:
     ctypedef struct tokbpe_key:
         uint64_t low
@@ -20,9 +22,6 @@ cdef extern from "words.h" nogil:
         const uint8_t *data, size_t start, size_t size, size_t data_size, uint64_t tag) noexcept
     tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag) noexcept
     uint64_t tokbpe_key_hash(tokbpe_key key) noexcept
-    void tokbpe_prefetch(const void *address) noexcept
-    void tokbpe_huge_pages(void *memory, size_t size) noexcept
-    void *tokbpe_zeroed_lines(size_t size, void **whole) noexcept
 
 
 cdef enum:
@@ -66,7 +65,7 @@ cdef inline bint open_words(WordCache *cache, int bits) noexcept nogil:
     """An empty cache of 2**bits slots; False if there is no memory for it."""
     cdef size_t count = <size_t> 1 << bits
     memset(cache, 0, sizeof(WordCache))
-    cache.slots = <WordSlot *> tokbpe_zeroed_lines(count * sizeof(WordSlot), &cache.memory)
+    cache.slots = <WordSlot *> tokbpe_zeroed(count, sizeof(WordSlot), &cache.memory)
     cache.arena_capacity = arena_size(bits)
     cache.arena = <uint32_t *> malloc(cache.arena_capacity * sizeof(uint32_t))
     cache.bits = bits
