@@ -24,6 +24,8 @@ if os.name == "posix":
 
 EXAMPLE = Path(__file__).with_name("capi_example")
 COMPILER = (sysconfig.get_config_var("CC") or "cl").split()[0]
+# The engine is sanitized, and so is the example then.
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 POSIX = pytest.mark.skipif(os.name != "posix", reason="threads of POSIX, fork and signals")
 
 pytestmark = [
@@ -61,7 +63,9 @@ def built(tmp_path_factory):
     paths = os.pathsep.join([str(Path(fast.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     options = {"PYTHONPATH": paths, "ASAN_OPTIONS": "detect_leaks=0"}
     if COMPILER != "cl":
-        options["CFLAGS"] = "-O0"
+        options["CFLAGS"] = "-O0 -Wall"
+    if SANITIZED:
+        options["CFLAGS"] += " -fsanitize=address,undefined -fno-sanitize-recover=all"
     build = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=folder,
@@ -71,6 +75,7 @@ def built(tmp_path_factory):
         text=True,
     )
     assert build.returncode == 0, build.stdout
+    assert "warning" not in build.stdout, build.stdout
     return folder
 
 
@@ -530,7 +535,7 @@ def test_a_signal_ends_a_long_call(native):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="it ends the process")
+@pytest.mark.skipif(SANITIZED, reason="no memory ends a sanitized process")
 def test_no_memory(native, bpe):
     data = (TEXT * 400000).encode()
 

@@ -1,6 +1,5 @@
 """Build of the example: `python setup.py build_ext --inplace`, with tokbpe installed."""
 
-import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -21,7 +20,6 @@ setup(
             )
             for source in SOURCES
         ],
-        include_path=sys.path,  # where Cython finds tokbpe's own files
         compiler_directives={"language_level": 3},
     ),
 )
