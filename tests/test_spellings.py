@@ -36,7 +36,6 @@ def cut_by_tiktoken(pat_str, text):
 # Known spellings
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(("sources", "name"), KNOWN)
 def test_a_known_spelling_is_the_named_pattern(sources, name):
     assert patterns.get(Pattern(None, sources)) is NAMED[name]
@@ -46,7 +45,6 @@ def test_a_known_spelling_is_the_named_pattern(sources, name):
         assert patterns.from_huggingface(sources, True) is NAMED[name]
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(("sources", "name"), KNOWN)
 @given(text=CROSSING)
 def test_a_known_spelling_cuts_as_the_named_pattern(sources, name, text):
@@ -106,7 +104,6 @@ def test_the_files_of_hugging_face(file, name, data):
 # Gaps
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("pattern", COVERING, ids=repr)
 def test_there_are_no_gaps(pattern):
     """Of each class a character is in a match wherever it stands."""
@@ -115,7 +112,6 @@ def test_there_are_no_gaps(pattern):
     assert "".join(patterns.cut(text, dropping)) == text
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("pattern", COVERING, ids=repr)
 @given(text=CROSSING)
 def test_there_are_no_gaps_in_random_text(pattern, text):
@@ -123,7 +119,6 @@ def test_there_are_no_gaps_in_random_text(pattern, text):
     assert patterns.cut(text, dropping) == patterns.cut(text, pattern)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("name", CONVERTIBLE)
 def test_what_covers_all_text_keeps_it_either_way(name):
     sources = patterns.to_huggingface(NAMED[name])
@@ -133,20 +128,17 @@ def test_what_covers_all_text_keeps_it_either_way(name):
     assert dropping.keep_gaps == (name != "deepseek_v3")
 
 
-@pytest.mark.core
 def test_deepseek_v3_does_not_cover_all_text():
     dropping = Pattern(None, NAMED["deepseek_v3"].sources[2:], keep_gaps=False)
     assert patterns.cut("a\x00 \u200b\u0378b", dropping) == ["a", " ", "\u0378b"]
 
 
-@pytest.mark.core
 def test_tiktoken_drops_gaps_so_an_unknown_pattern_does():
     pattern = patterns.from_tiktoken("[a-z]+")
     assert pattern == Pattern(None, ("[a-z]+",), keep_gaps=False)
     assert patterns.cut("ab, c", pattern) == ["ab", "c"]
 
 
-@pytest.mark.core
 def test_patterns_that_drop_text_are_for_bytes_only_and_not_for_training():
     dropping = Pattern(None, ("[a-z]",), keep_gaps=False)
     assert patterns.for_unit(dropping, "byte") == dropping
@@ -220,7 +212,6 @@ def read(function, *arguments):
     return source
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(("source", "tiktoken", "hugging_face"), READ)
 def test_what_is_read(source, tiktoken, hugging_face):
     assert read(patterns.from_tiktoken, source) == tiktoken
@@ -242,7 +233,6 @@ def test_what_is_read_cuts_as_there(source, tiktoken, hugging_face, text):
         assert cut_by_hugging_face([source], keep_gaps, text) == expected
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(
     ("read", "source", "message"),
     [
@@ -263,7 +253,6 @@ def test_the_place_and_the_reason_are_named(read, source, message):
         getattr(patterns, read)(*arguments)
 
 
-@pytest.mark.core
 @pytest.mark.skipif(HAS_POSSESSIVE, reason="this Python has possessive quantifiers")
 @pytest.mark.parametrize("source", ["a++", "a{1,2}+", "(?>a)"])
 def test_possessive_patterns_that_are_not_known_need_a_newer_python(source):
@@ -271,14 +260,12 @@ def test_possessive_patterns_that_are_not_known_need_a_newer_python(source):
         patterns.from_tiktoken(source)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("wrong", [None, 5, b"a", ["a"]])
 def test_what_is_no_pat_str(wrong):
     with pytest.raises(TypeError, match="pat_str must be a str, not"):
         patterns.from_tiktoken(wrong)
 
 
-@pytest.mark.core
 def test_a_long_pattern_is_read_in_time():
     for unit in ["[", "(", "(?P", "(?#", "\\p{", "{1", "\\", "(?i:", "[^]", "{", "[[:"]:
         for _ in spellings.parts(unit * 50_000):
@@ -288,7 +275,6 @@ def test_a_long_pattern_is_read_in_time():
 # Writing
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("name", CONVERTIBLE)
 def test_what_is_written_is_known_when_read(name):
     assert patterns.from_huggingface(patterns.to_huggingface(NAMED[name]), True) is NAMED[name]
@@ -296,7 +282,6 @@ def test_what_is_written_is_known_when_read(name):
         assert patterns.from_tiktoken(patterns.to_tiktoken(NAMED[name])) is NAMED[name]
 
 
-@pytest.mark.core
 def test_tiktoken_holds_one_regular_expression():
     with pytest.raises(ValueError, match="<Pattern deepseek_v3> has 3 regular expressions; for"):
         patterns.to_tiktoken(NAMED["deepseek_v3"])
@@ -305,7 +290,6 @@ def test_tiktoken_holds_one_regular_expression():
 WRITTEN = [r"[a-z]+\Z|[a-z]", r"\p{Lu}|(?i:a)", r"(?<=a)b|[^\S\n]+(?!\S)", "(?i)a|b", "[ab]|中+"]
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("keep_gaps", [True, False])
 @pytest.mark.parametrize("source", WRITTEN)
 def test_patterns_come_back(source, keep_gaps):
@@ -326,7 +310,6 @@ def test_what_is_written_cuts_so_there(source, keep_gaps, text):
     assert cut_by_hugging_face(patterns.to_huggingface(pattern), keep_gaps, text) == expected
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(
     ("write", "source", "message"),
     [
@@ -341,7 +324,6 @@ def test_what_cannot_be_written_is_named(write, source, message):
         getattr(patterns, write)(Pattern(None, (source,)))
 
 
-@pytest.mark.core
 def test_words_are_written():
     assert patterns.to_huggingface(WORDS) == [patterns.to_tiktoken(WORDS)] == list(WORDS.sources)
     assert reference.split(" a\x1cb ", WORDS) == [b"a", b"b"]

@@ -20,7 +20,6 @@ from tokbpe.formats import tiktoken, tiktoken_known
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.core
 
 BYTES = tuple(bytes([byte]) for byte in range(256))
 PIECES = (*BYTES, b"ab", b"abc", b" \n\0", None, "é".encode(), b"<e>")
