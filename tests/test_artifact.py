@@ -20,7 +20,6 @@ from tokbpe.formats import artifact
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary
 
-
 CORPUS = ["low lower lowest\n", "new newer newest \r\n", "a\0b a\0b a\0b Grüße 🐈 好", "<e> x"] * 3
 SPECIALS = {"special_tokens": ["z z", "<e>", "a\nb\0", "🐈."], "reserved": ["PAD", "BOS", "EOS"]}
 TEXTS = [

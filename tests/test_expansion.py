@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tokbpe import expansion, unicode
 from tokbpe.expansion import compiled
 
-
 EVERYTHING = "".join(map(chr, range(0x110000)))
 ASCII = EVERYTHING[:128]
 # Where classes begin and end, in order.

@@ -13,7 +13,6 @@ from tokbpe import Tokenizer, engines, methods
 from tokbpe.formats import printable_json
 from tokbpe.vocabulary import Vocabulary
 
-
 CORPUS = ["low lower lowest newer newest\n" * 3, "Grüße 🐈 好 \0\xad" * 2]
 
 

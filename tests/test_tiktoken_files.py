@@ -20,7 +20,6 @@ from tokbpe.formats import tiktoken, tiktoken_known
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import Vocabulary
 
-
 BYTES = tuple(bytes([byte]) for byte in range(256))
 PIECES = (*BYTES, b"ab", b"abc", b" \n\0", None, "é".encode(), b"<e>")
 TEXTS = ["", "abcab \n\0 é<e>", "I'LL go: 12345  \n\n", "好 🐈 \u2028", "aaaaabcabcabc" * 9]
