@@ -82,6 +82,7 @@ def test_into_a_buffer():
         assert fast.encode_into("", found, out[:0]) == 0
     for wrong, error in [
         (np.zeros(9, np.int64), TypeError),
+        (np.zeros(9, [("id", "u4")]), TypeError),
         (np.zeros((3, 3), np.uint32), ValueError),
         (np.zeros(18, np.uint32)[::2], ValueError),
         (np.frombuffer(bytes(40), np.uint32), ValueError),
@@ -176,3 +177,24 @@ def test_raw_text_is_cut_too():
     assert fast.encode_array(raw, found, SPECIAL, threads=3).tolist() == fast.encode(
         raw, found, SPECIAL
     )
+
+
+@pytest.mark.core
+def test_threads_that_cannot_be_had(monkeypatch):
+    """The calling one does the work then."""
+    found = table()
+    large = text(5 * THREAD_TEXT_SIZE)
+    ids = fast.encode(large, found)
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert fast.encode_array(large, found, threads=4).tolist() == ids
+
+
+@pytest.mark.core
+def test_frames_are_ids():
+    for wrong in (5, "7", b"7"):
+        with pytest.raises(TypeError, match="before must be an iterable of ids, not "):
+            fast.encode_batch(["the"], table(), before=wrong)

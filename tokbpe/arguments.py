@@ -301,6 +301,8 @@ def cache_bytes(value: object) -> int:
 
 def frame_ids(ids: Iterable[int], name: str) -> list[int]:
     """The ids that are put around each document."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise TypeError(f"{name} must be an iterable of ids, not {type_name(ids)}")
     return [
         whole_number(id, f"position {position} of {name}", 0, LARGEST_VOCABULARY - 1)
         for position, id in enumerate(ids)
@@ -325,8 +327,12 @@ def id_buffer(out: object) -> memoryview:
         view = memoryview(out)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"`out` must be an array or a buffer, not {type_name(out)}") from None
-    if np.dtype(view.format) not in (np.dtype("uint16"), np.dtype("uint32")):
-        raise TypeError(f"`out` must hold uint16 or uint32, not {np.dtype(view.format)}")
+    try:
+        kind = str(np.dtype(view.format))
+    except TypeError:  # the format of records
+        kind = f"the format {view.format!r}"
+    if kind not in ("uint16", "uint32"):
+        raise TypeError(f"`out` must hold uint16 or uint32, not {kind}")
     if view.ndim != 1 or not view.c_contiguous:
         raise ValueError("`out` must be contiguous and have one dimension")
     if view.readonly:

@@ -183,24 +183,42 @@ cdef class Batch:
         self.counts = <size_t *> resized(NULL, self.part_count, sizeof(size_t))
         if self.counts == NULL:
             raise MemoryError(f"no memory for {self.part_count} counts")
-        helpers = [
-            threading.Thread(target=self.work, name="tokbpe", daemon=True)
-            for _ in range(min(<size_t> self.thread_count, self.group_count) - 1)
-        ] if self.group_count else []
+        helpers = []
         try:
-            for helper in helpers:
-                helper.start()
+            self.start(helpers)
             self.work()
-            for helper in helpers:
-                helper.join()
         except BaseException:
             self.failed = 0
-            for helper in helpers:
-                if helper.ident is not None:
-                    helper.join()
             raise
+        finally:
+            self.join(helpers)
         if self.error is not None:
             raise self.error
+        return 0
+
+    cdef int start(self, list helpers) except -1:
+        """Start the threads beside this one, as many as can be had."""
+        cdef size_t wanted = min(<size_t> self.thread_count, self.group_count)
+        while <size_t> len(helpers) + 1 < wanted:
+            helpers.append(threading.Thread(target=self.work, name="tokbpe", daemon=True))
+            try:
+                helpers[len(helpers) - 1].start()
+            except RuntimeError:
+                break
+        return 0
+
+    cdef int join(self, list helpers) except -1:
+        """Wait for all, however often that is interrupted."""
+        interrupt = None
+        for helper in helpers:
+            while helper.is_alive():
+                try:
+                    helper.join()
+                except BaseException as error:
+                    self.failed = 0
+                    interrupt = error
+        if interrupt is not None:
+            raise interrupt
         return 0
 
     # Parts and groups
