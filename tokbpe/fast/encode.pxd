@@ -86,4 +86,5 @@ cdef class Encoding:
 cdef object open_document(text, Document *document)
 cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size)
 cdef list as_list(const uint32_t *ids, size_t count)
+cdef list encode_text(text, EncodingTable table, SpecialTable special)
 cdef int encode_document(Encoding encoding, const Document *document) except -1

@@ -655,7 +655,13 @@ cdef Encoding begin(EncodingTable table, SpecialTable special, size_t size):
         encoding = table.idle.pop()
     else:
         encoding = Encoding()
-    encoding.open(table, special, size)
+    try:
+        encoding.open(table, special, size)
+    except BaseException:
+        # Its cache, which counts against the limit, is not lost.
+        if encoding.merging is not None:
+            encoding.close()
+        raise
     return encoding
 
 
@@ -667,19 +673,23 @@ cdef int encode_document(Encoding encoding, const Document *document) except -1:
     return 0
 
 
-def encode(text, EncodingTable table not None, special=None):
-    """The ids of a document, special tokens cut out first (points 9, 10 and 12).
-
-    The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
-    """
+cdef list encode_text(text, EncodingTable table, SpecialTable special):
     cdef Document document
     _owner = open_document(text, &document)
-    cdef Encoding encoding = begin(table, as_special_table(special), document.size)
+    cdef Encoding encoding = begin(table, special, document.size)
     try:
         encode_document(encoding, &document)
         return as_list(encoding.ids, encoding.size)
     finally:
         encoding.close()
+
+
+def encode(text, EncodingTable table not None, special=None):
+    """The ids of a document, special tokens cut out first (points 9, 10 and 12).
+
+    The twin of `tokbpe.reference.encode`. It runs without the GIL and answers Ctrl-C.
+    """
+    return encode_text(text, table, as_special_table(special))
 
 
 def count(text, EncodingTable table not None, special=None, limit=None):

@@ -4,7 +4,7 @@ cimport cython
 
 from tokbpe import arguments
 
-from .encode cimport Document, Encoding, as_list, begin, encode_document, open_document
+from .encode cimport encode_text
 from .special cimport SpecialTable, as_special_table
 from .table cimport EncodingTable
 
@@ -56,14 +56,7 @@ cdef class Encoder:
 
     def encode(self, text, /):
         """The ids of a text, as a list."""
-        cdef Document document
-        _owner = open_document(text, &document)
-        cdef Encoding encoding = begin(self.table, self.special, document.size)
-        try:
-            encode_document(encoding, &document)
-            return as_list(encoding.ids, encoding.size)
-        finally:
-            encoding.close()
+        return encode_text(text, self.table, self.special)
 
     def encode_array(self, text, *, threads=None):
         """The ids of a text as an array, `uint32` [n].
