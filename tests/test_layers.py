@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "tokbpe"
 
 # Each module may import from the rows before its own.
 ROWS = (
-    {"arguments", "symbols", "unicode_9_table", "unicode_table"},
+    {"arguments", "rows", "symbols", "unicode_9_table", "unicode_table"},
     {"ranks", "unicode"},
     {"expansion", "normalize", "unicode_generate"},
     {"spellings"},
