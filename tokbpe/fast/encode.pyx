@@ -483,7 +483,7 @@ cdef class Encoding:
         cdef size_t size = end - self.at
         self.next += 1
         # Text without spaces, which seldom comes again, is mostly not ASCII.
-        if size <= LONGEST_WORD and (piece[0] | piece[1]) < 0x80:
+        if size <= LONGEST_WORD and max(piece[0], piece[1]) < 0xE3:
             self.add_item(count, end, tokbpe_long_key(piece, size, LONG))
         elif whole_piece(self.table, piece, size) != NONE:
             self.add_item(count, end, tokbpe_key(0, 0))
