@@ -36,7 +36,7 @@ from .pairs cimport NOT_FOUND as NONE
 from .pieces cimport PieceIndex, piece_size
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .split cimport NOT_COMPILED, WORDS, Scanner, next_ends, next_piece, open_scanner
-from .table cimport BYTE, WARM_TEXT, EncodingTable, whole_piece
+from .table cimport BYTE, WARM_TEXT, EncodingTable, long_whole_piece
 from .words cimport (
     INLINE_IDS,
     LONG,
@@ -63,11 +63,12 @@ from .words cimport (
 cdef enum:
     SLICE = 1000000
 
-# Of a word cache: of the first, which grows when it has to, and of the largest, which takes 19 MB.
-# A large text gets a larger one at once.
+# Of a word cache: of the first; of what a large text gets at once, which takes 19 MB; and of the
+# largest, to which it grows when it has to. Beyond that all words are forgotten.
 cdef enum:
     LEAST_BITS = 12
-    MOST_BITS = 19
+    LARGE_BITS = 19
+    MOST_BITS = 20
     TEXT_FOR_EACH_SLOT = 16  # bytes
 
 # A cache for so much text knows the pieces of the vocabulary from the beginning.
@@ -191,7 +192,7 @@ cdef class Encoding:
         cdef bint seeds = size >= SEEDED_TEXT and self.table.takes_whole
         cdef size_t most = self.table.pieces.count * 2 if seeds else 0
         cdef int bits = LEAST_BITS
-        while bits < MOST_BITS and (
+        while bits < LARGE_BITS and (
             <size_t> TEXT_FOR_EACH_SLOT << bits < size or <size_t> 1 << bits < most
         ):
             bits += 1
@@ -485,7 +486,7 @@ cdef class Encoding:
         # Text without spaces, which seldom comes again, is mostly not ASCII.
         if size <= LONGEST_WORD and max(piece[0], piece[1]) < 0xE3:
             self.add_item(count, end, tokbpe_long_key(piece, size, LONG))
-        elif whole_piece(self.table, piece, size) != NONE:
+        elif long_whole_piece(self.table, piece, size) != NONE:
             self.add_item(count, end, tokbpe_key(0, 0))
         else:
             self.piece_start = self.at

@@ -11,11 +11,20 @@ from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
+    uint64_t tokbpe_hash_pair(uint64_t pair) noexcept
 
+cdef extern from "bytes.h" nogil:
+    uint64_t tokbpe_eight(const uint8_t *bytes) noexcept
 
 # How many bytes come to a table before it is warmed up.
 cdef enum:
     WARM_TEXT = 65536
+
+# From this size on a piece is in a filter that is asked before the piece is looked up.
+cdef enum:
+    LONG_PIECE = 16  # bytes
+    LONG_PIECE_BITS = 16
+    LONG_PIECE_WORDS = 1024
 
 
 cdef enum Unit:
@@ -49,6 +58,7 @@ cdef class EncodingTable:
     cdef uint32_t *piece_ids  # by number in `pieces`; NULL: the number is the id
     cdef bint takes_whole  # pieces that it finds there
     cdef size_t longest  # piece
+    cdef uint64_t long_pieces[LONG_PIECE_WORDS]  # a filter of them, made when some text has come
     cdef uint64_t *powers  # of the factor of the hash, up to the longest piece
     cdef object spare  # an encoding, with its cache of words, that is not in use; or None
     cdef list idle  # more of them
@@ -71,6 +81,7 @@ cdef class EncodingTable:
     cdef int read_merges(self, dict merges, bint rank_is_id) except -1
     cdef int read_whole_pieces(self, dict pieces) except -1
     cdef const Junctions *made_junctions(self) noexcept
+    cdef void filter_long_pieces(self) noexcept nogil
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil
     cdef bint number_merges(self, MergeTable *merges) except -1 nogil
     cdef int add_symbols(self, MergeList *all) except -1 nogil
@@ -86,6 +97,21 @@ cdef inline uint32_t whole_piece(
         return NONE
     number = number_of_piece(&table.pieces, hash_of_piece(piece, size), piece, size)
     return number if number == NONE or table.piece_ids == NULL else table.piece_ids[number]
+
+
+cdef inline uint32_t long_piece_bit(const uint8_t *piece, size_t size) noexcept nogil:
+    """The bit of a long piece in the filter: its beginning and its size tell enough."""
+    return <uint32_t> (tokbpe_hash_pair(tokbpe_eight(piece) ^ size) >> (64 - LONG_PIECE_BITS))
+
+
+cdef inline uint32_t long_whole_piece(
+    EncodingTable table, const uint8_t *piece, size_t size
+) noexcept nogil:
+    """`whole_piece` for a long piece, which is hardly ever one."""
+    cdef uint32_t bit = long_piece_bit(piece, size)
+    if table.long_pieces[bit >> 6] >> (bit & 63) & 1:
+        return whole_piece(table, piece, size)
+    return NONE
 
 
 cdef inline uint32_t joined_piece(

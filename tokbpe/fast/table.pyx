@@ -322,6 +322,7 @@ cdef class EncodingTable:
                     self.add_pairs(&ranks)
             # Meanwhile another thread may have done the same.
             if not self.warm:
+                self.filter_long_pieces()
                 self.merges, merges = merges, self.merges
                 if ranks.slots != NULL:
                     self.ranks, ranks = ranks, self.ranks
@@ -330,6 +331,17 @@ cdef class EncodingTable:
         finally:
             close_merges(&merges)
             close_pair_table(&ranks)
+
+    cdef void filter_long_pieces(self) noexcept nogil:
+        cdef size_t number
+        cdef uint32_t bit
+        for number in range(self.pieces.count):
+            if piece_size(&self.pieces, number) >= LONG_PIECE:
+                bit = long_piece_bit(
+                    self.pieces.bytes + self.pieces.starts[number],
+                    piece_size(&self.pieces, number),
+                )
+                self.long_pieces[bit >> 6] |= <uint64_t> 1 << (bit & 63)
 
     cdef const Junctions *made_junctions(self) noexcept:
         """What the merges join, for a table that is warm; NULL if it cannot be told.
