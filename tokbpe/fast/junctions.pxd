@@ -39,6 +39,12 @@ cdef struct Junctions:
     uint64_t[FILTER_WORDS] characters  # a Bloom filter of what merges join
 
 
+# A character in UTF-8.
+cdef struct Character:
+    uint32_t bytes  # the first one is the highest
+    size_t size
+
+
 # Up to four bytes at an end of a token.
 cdef struct End:
     uint8_t[LONGEST_CHARACTER] bytes
@@ -66,16 +72,17 @@ cdef inline uint32_t packed_bytes(const uint8_t *bytes, size_t size) noexcept no
     return packed
 
 
-cdef inline size_t first_size(const uint8_t *bytes, size_t size) noexcept nogil:
-    """Of the character at a place, the size; 0 if there is none, or not all of it."""
-    cdef size_t width = character_size(bytes[0])
+cdef inline Character first_character(const uint8_t *bytes, size_t size) noexcept nogil:
+    """The character at a place, of size 0 if there is none, or not all of it."""
+    cdef Character found = Character(bytes[0], character_size(bytes[0]))
     cdef size_t i
-    if width > size:
-        return 0
-    for i in range(1, width):
+    if found.size > size:
+        return Character(0, 0)
+    for i in range(1, found.size):
         if not is_inner(bytes[i]):
-            return 0
-    return width
+            return Character(0, 0)
+        found.bytes = found.bytes << 8 | bytes[i]
+    return found
 
 
 cdef inline size_t last_size(const uint8_t *end, size_t size) noexcept nogil:
@@ -157,18 +164,18 @@ cdef inline void add_junction(
     Junctions *junctions, const End *tail, const End *head
 ) noexcept nogil:
     cdef size_t before = last_size(tail.bytes + tail.size, tail.size)
-    cdef size_t behind = first_size(head.bytes, head.size)
+    cdef Character behind = first_character(head.bytes, head.size)
     cdef size_t border = <size_t> tail.bytes[tail.size - 1] << 8 | head.bytes[0]
     junctions.bytes[border] |= JOINED
     if is_inner(head.bytes[0]):
         return  # no character begins there
-    if not (before and behind):
+    if not (before and behind.size):
         # Of a half that is shorter than a character all is known.
         junctions.bytes[border] |= IN_PARTS
     add_characters(
         junctions,
         packed_bytes(tail.bytes + tail.size - (before or tail.size), before or tail.size),
-        packed_bytes(head.bytes, behind or head.size),
+        behind.bytes if behind.size else packed_bytes(head.bytes, head.size),
     )
 
 
@@ -188,32 +195,32 @@ cdef inline bint has_characters(
 
 
 cdef inline bint is_crossed(
-    const Junctions *junctions,
-    const uint8_t *before,  # IN: the character in front
-    size_t before_size,
-    const uint8_t *behind,  # IN: the character behind, which follows at once
-    size_t behind_size,
+    const Junctions *junctions, Character before, Character behind
 ) noexcept nogil:
-    """Whether a merge may join two characters, or parts of them, or more than them."""
-    cdef uint8_t kind = junctions.bytes[<size_t> before[before_size - 1] << 8 | behind[0]]
-    cdef size_t i, k
+    """Whether a merge may join two neighbors, or parts of them, or more than them."""
+    cdef uint32_t first = behind.bytes >> 8 * (behind.size - 1)
+    cdef uint8_t kind = junctions.bytes[(before.bytes & 0xFF) << 8 | first]
     if kind == 0:
         return False
-    if before_size == 1 and behind_size == 1:
+    if before.size == 1 and behind.size == 1:
         return True
-    if has_characters(
-        junctions, packed_bytes(before, before_size), packed_bytes(behind, behind_size)
-    ):
+    if has_characters(junctions, before.bytes, behind.bytes):
         return True
-    if kind & IN_PARTS:
-        for i in range(before_size):
-            for k in range(1, behind_size + 1):
-                if has_characters(
-                    junctions,
-                    packed_bytes(before + i, before_size - i),
-                    packed_bytes(behind, k),
-                ):
-                    return True
+    return kind & IN_PARTS and is_crossed_in_parts(junctions, before, behind)
+
+
+cdef inline bint is_crossed_in_parts(
+    const Junctions *junctions, Character before, Character behind
+) noexcept nogil:
+    cdef size_t i, k
+    for i in range(1, before.size + 1):
+        for k in range(behind.size):
+            if has_characters(
+                junctions,
+                before.bytes & <uint32_t> 0xFFFFFFFF >> 8 * (LONGEST_CHARACTER - i),
+                behind.bytes >> 8 * k,
+            ):
+                return True
     return False
 
 
@@ -222,15 +229,16 @@ cdef inline size_t end_of_part(
 ) noexcept nogil:
     """The next place behind `start` that no token stands across, or `size`."""
     cdef size_t place = start
-    cdef size_t before, behind, next
-    before = first_size(piece + place, size - place)
+    cdef size_t next
+    cdef Character behind
+    cdef Character before = first_character(piece + place, size - place)
     while place < size:
-        next = place + max(before, <size_t> 1)
+        next = place + max(before.size, <size_t> 1)
         if next >= size:
             break
-        behind = first_size(piece + next, size - next)
-        if before and behind:
-            if not is_crossed(junctions, piece + place, before, piece + next, behind):
+        behind = first_character(piece + next, size - next)
+        if before.size and behind.size:
+            if not is_crossed(junctions, before, behind):
                 return next
         elif junctions.bytes[<size_t> piece[next - 1] << 8 | piece[next]] == 0:
             return next
