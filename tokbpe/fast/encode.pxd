@@ -19,6 +19,10 @@ cdef struct Document:
     bint is_text  # whether it is known to be UTF-8
 
 
+cdef enum:
+    BYTES_FOR_EACH_ID = 3  # as it mostly is
+
+
 # Pieces, or parts of long ones, one behind the other.
 cdef struct Items:
     size_t first  # where the first begins

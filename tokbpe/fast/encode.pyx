@@ -79,9 +79,6 @@ cdef enum:
 cdef enum:
     SHORT_DOCUMENT = 2048
 
-cdef enum:
-    BYTES_FOR_EACH_ID = 3
-
 # More memory for ids is not kept for the next encoding.
 cdef enum:
     KEPT_IDS = 16384
