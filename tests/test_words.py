@@ -18,6 +18,7 @@ pytestmark = pytest.mark.core
 
 BYTES = tuple(bytes([byte]) for byte in range(256))
 PIECES = (*BYTES, *(b"".join(pair) for pair in product([b"a", b"b", b" "], repeat=2)), b"abab")
+TOO_FEW = 30_000_000  # bytes: a cache of 2**19 words, of which none can grow
 
 
 def table(pattern="gpt2", warm=False):
@@ -58,6 +59,17 @@ def test_words_of_each_size(size):
             assert fast.encode(word, warm) == merged([word])
 
 
+@pytest.mark.parametrize("letters", [*range(1, 12), *range(29, 36)])
+def test_words_that_are_not_ascii(letters):
+    """Those of scripts with spaces are remembered whole like others, up to 64 bytes."""
+    random = Random(letters)
+    found = [" " + "".join(random.choices("абв", k=letters)) for _ in range(60)]
+    warm = table(warm=True)
+    for _ in range(2):
+        text = "".join(found)
+        assert fast.encode(text, warm) == merged([text.encode()])
+
+
 @pytest.mark.parametrize("count", [1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE])
 def test_chunks(count):
     found = words(count, 1, 17)
@@ -94,12 +106,27 @@ def test_pieces_without_spaces():
             assert fast.encode(text, warm) == reference.encode(text, slow)
 
 
+def test_long_pieces_that_are_taken_whole():
+    """Merging does not make them, so that they have to be found in the vocabulary."""
+    long = ["日本語" * 3, "日" * 6, "नम" * 3, "中" * 30]
+    vocabulary = (*BYTES, *[piece.encode() for piece in long])
+    nothing = np.empty((0, 2), np.uint32)
+    options = ("cl100k", None, "byte", None, "rank_by_piece", True)
+    warm = fast.encoding_table(vocabulary, nothing, *options)
+    warm.warm_up()
+    for number, piece in enumerate(long):
+        assert fast.encode(f"{piece}\n{piece}\n", warm) == [256 + number, 10] * 2
+        other = piece[:-1] + "文"
+        assert fast.encode(other, warm) == list(other.encode())
+
+
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_cache_that_begins_with_the_vocabulary(seeded):
     """Pieces of it that are wiped, and words that it lacks, give what they gave before."""
     size = 600_000 if seeded else 100_000
     found = words(size // 8, 3, 9, b"ab")
     warm = table(warm=True)
+    warm.cache_limit = TOO_FEW
     for part in (found, found[:100], words(430_000, 6, 6), found):
         assert fast.encode(b"".join(part), warm) == merged(part)
 
@@ -111,11 +138,15 @@ def test_a_cache_that_grows():
         assert fast.encode(b"".join(part), warm) == merged(part)
 
 
-def test_caches_that_are_wiped():
-    """More words than one holds, and more ids: what comes back later is right as well."""
+@pytest.mark.parametrize("limit", [TOO_FEW, 64_000_000])
+def test_more_words_than_a_large_cache_holds(limit):
+    """And more ids. It grows, or is wiped; what comes back later is right as well."""
     for found in (words(420_000, 6, 6), words(100_000, 14, 14, b"cdefgh")):
         warm = table(warm=True)
+        warm.cache_limit = limit
         fast.encode(b"".join(found), warm)
+        assert TOO_FEW / 2 < warm.cache_size <= limit
+        assert (warm.cache_size > TOO_FEW) == (limit > TOO_FEW)
         for part in (found[:1000], found[-1000:]):
             assert fast.encode(b"".join(part), warm) == merged(part)
 

@@ -5,8 +5,8 @@ groups of about equal size. Each thread takes one group after another. What a gr
 put behind that of the groups before it as soon as these are there: while the other threads go on,
 and in memory that the next group is encoded in again. No thread outlives the call.
 
-Measured for two threads, against one, when all results were joined at the end: 1.55 for one
-document of 20 MB, half of whose time went into copying to memory that nobody had touched yet.
+Tried before: joining all results at the end, which kept the second thread waiting (1.55 times as
+fast as one, for one document of 20 MB).
 """
 
 cimport cython
@@ -21,6 +21,7 @@ import numpy as np
 
 from tokbpe import arguments
 
+from .arrays cimport as_array, check_narrow, narrow_ids, size_of_id
 from .encode cimport (
     BYTES_FOR_EACH_ID,
     Document,
@@ -54,10 +55,6 @@ cdef enum:
 cdef enum:
     LIST_GROUP = 1048576  # bytes
 
-# Larger arrays keep the memory that the ids were made in; smaller ones are copied.
-cdef enum:
-    COPIED_IDS = 4096
-
 THREAD_TEXT_SIZE = THREAD_TEXT
 
 
@@ -88,56 +85,6 @@ cdef struct Group:
     size_t first, last
     Buffer buffer
     bint is_done
-
-
-@cython.final
-cdef class Ids:
-    """Memory with ids, which an array stands on."""
-
-    cdef void *ids
-    cdef bint narrow
-    cdef Py_ssize_t[1] shape, strides
-
-    def __dealloc__(self):
-        free(self.ids)
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        self.strides[0] = size_of_id(self.narrow)
-        buffer.buf = self.ids
-        buffer.format = b"H" if self.narrow else b"I"
-        buffer.internal = NULL
-        buffer.itemsize = self.strides[0]
-        buffer.len = self.shape[0] * self.strides[0]
-        buffer.ndim = 1
-        buffer.obj = self
-        buffer.readonly = False
-        buffer.shape = self.shape
-        buffer.strides = self.strides
-        buffer.suboffsets = NULL
-
-
-cdef inline size_t size_of_id(bint narrow) noexcept nogil:
-    return sizeof(uint16_t) if narrow else sizeof(uint32_t)
-
-
-cdef object as_array(void **ids, size_t size, bint narrow):
-    """An array of ids; it takes their memory over, or copies them."""
-    cdef Ids owner
-    cdef uint8_t[::1] view
-    cdef void *shrunk
-    if size <= COPIED_IDS:
-        array = np.empty(size, np.uint16 if narrow else np.uint32)
-        if size:
-            view = array.view(np.uint8)
-            memcpy(&view[0], ids[0], size * size_of_id(narrow))
-        return array
-    shrunk = resized(ids[0], size, size_of_id(narrow))
-    owner = Ids()
-    owner.narrow = narrow
-    owner.ids = ids[0] if shrunk == NULL else shrunk
-    owner.shape[0] = size
-    ids[0] = NULL
-    return np.asarray(owner)
 
 
 def same(text):
@@ -501,31 +448,6 @@ cdef class Batch:
     cdef object array(self):
         """The ids of all documents, one behind the other."""
         return as_array(&self.ids, self.size, self.output == NARROW)
-
-
-cdef int check_narrow(const uint32_t *ids, size_t size) except -1 nogil:
-    """ValueError for an id that 16 bits do not hold."""
-    cdef size_t i
-    cdef uint32_t any_of = 0
-    for i in range(size):
-        any_of |= ids[i]
-    if any_of >> 16:
-        for i in range(size):
-            if ids[i] >> 16:
-                with gil:
-                    raise ValueError(
-                        f"id {ids[i]} is too large for uint16, which holds 0 to 65535")
-    return 0
-
-
-cdef void narrow_ids(
-    uint16_t *out,  # OUT
-    const uint32_t *ids,  # IN
-    size_t size,
-) noexcept nogil:
-    cdef size_t i
-    for i in range(size):
-        out[i] = <uint16_t> ids[i]
 
 
 cdef size_t safe_cut(const uint8_t *data, size_t first, size_t last) noexcept nogil:
