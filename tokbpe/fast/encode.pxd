@@ -52,6 +52,7 @@ cdef class Encoding:
     cdef size_t piece_count, next  # pieces that are found, and those that have become items
     cdef size_t piece_start, piece_end  # the long piece that we are in
     cdef uint32_t part_tag
+    cdef size_t uncut  # bytes of long pieces that were not cut
 
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1
     cdef int close(self) except -1

@@ -92,6 +92,11 @@ cdef list NUMBERS = []
 cdef enum:
     NUMBERS_AHEAD = 16
 
+# So much text of long pieces is merged as it is, before it is prepared where they can be cut: to
+# prepare takes some milliseconds, and most texts have little of it.
+cdef enum:
+    UNCUT_TEXT = 16384  # bytes
+
 CHUNK_SIZE = CHUNK
 WARM_TEXT_SIZE = WARM_TEXT
 
@@ -485,6 +490,9 @@ cdef class Encoding:
             self.add_item(count, end, tokbpe_long_key(piece, size, LONG))
         elif long_whole_piece(self.table, piece, size) != NONE:
             self.add_item(count, end, tokbpe_key(0, 0))
+        elif self.uncut + size <= UNCUT_TEXT:
+            self.uncut += size
+            self.add_item(count, end, tokbpe_key(1, 0))
         else:
             self.piece_start = self.at
             self.piece_end = end
