@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tokbpe import fast
-from tokbpe.fast.batch import THREAD_TEXT_SIZE
+from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
 BYTES = tuple(bytes([byte]) for byte in range(256))
 PIECES = (*BYTES, b"th", b"the", b" a", b"in", b" the", b"  ", b"\xc3\xa9")
