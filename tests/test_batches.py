@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tokbpe import fast
-from tokbpe.fast.batch import THREAD_TEXT_SIZE
+from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
 BYTES = tuple(bytes([byte]) for byte in range(256))
 PIECES = (*BYTES, b"th", b"the", b" a", b"in", b" the", b"  ", b"\xc3\xa9")
@@ -99,8 +99,8 @@ def test_ids_that_are_too_large():
     with pytest.raises(ValueError, match="id 70256 is too large for uint16"):
         fast.encode_into("a th", found, out)
     assert not out.any()
-    with pytest.raises(ValueError, match="id 70256 is too large for uint16"):
-        fast.encode_batch_arrays(["a th"], found, dtype="uint16")
+    with pytest.raises(ValueError, match="text 1: id 70256 is too large for uint16"):
+        fast.encode_batch_arrays(["a", "a th", "a"], found, dtype="uint16")
     for dtype in ("int32", "uint8", 7, "x"):
         with pytest.raises(ValueError, match="dtype must be 'uint16' or 'uint32'"):
             fast.encode_batch_arrays(["a"], found, dtype=dtype)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tokbpe import Tokenizer
-from tokbpe.fast.batch import THREAD_TEXT_SIZE
+from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
 core = pytest.mark.core
 

@@ -16,7 +16,8 @@ try:
         encode_batch_arrays,
         encode_into,
     )
-    from tokbpe.fast.count import count_pairs, count_pieces, merge_pair
+    from tokbpe.fast.count import count_pieces
+    from tokbpe.fast.count_pairs import count_pairs, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
     from tokbpe.fast.encoder import Encoder

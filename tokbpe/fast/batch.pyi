@@ -8,8 +8,6 @@ from tokbpe.arguments import Buffer
 from tokbpe.fast.special import SpecialTable
 from tokbpe.fast.table import EncodingTable
 
-THREAD_TEXT_SIZE: int
-
 def encode_array(
     text: str | Buffer,
     table: EncodingTable,

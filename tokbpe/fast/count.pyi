@@ -1,7 +1,7 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import final
 
-from tokbpe.arguments import Documents, Pair
+from tokbpe.arguments import Documents
 from tokbpe.fast.special import SpecialTable
 from tokbpe.patterns import Pattern
 
@@ -11,14 +11,8 @@ SLICE_SIZE: int
 class PieceTable:
     def __new__(cls) -> PieceTable: ...
 
-@final
-class PairCounts:
-    def __new__(cls) -> PairCounts: ...
-
 def count_pieces(
     corpus: Documents,
     pattern: str | Pattern | None = None,
     special: SpecialTable | Mapping[bytes, int] | None = None,
 ) -> dict[bytes, int]: ...
-def count_pairs(sequences: Sequence[Sequence[int]], weights: Sequence[int]) -> dict[Pair, int]: ...
-def merge_pair(sequence: Sequence[int], pair: Pair, new_id: int) -> list[int]: ...

@@ -1,0 +1,4 @@
+THREAD_TEXT_SIZE: int
+
+class Groups:
+    def work(self) -> None: ...
