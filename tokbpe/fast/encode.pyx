@@ -15,8 +15,9 @@ cache 60 / 85 / 170; with the scanners that give many ends, keys without branche
 vocabulary known from the beginning 110 / 180 / 360. Tried and left out: collecting what the cache
 lacks and merging it together, which is slower (155 instead of 178 for `next`), as all places have
 been asked for already, and no faster with four words side by side, each of which finds the slots
-of its merges in the processor's cache (137 instead of 141 for `cold`); a cache of 2**18 words, which is wiped too often; a word brought to the
-first slot of its line when it is found elsewhere, which brings nothing.
+of its merges in the processor's cache (137 instead of 141 for `cold`); a cache of 2**18 words,
+which is wiped too often; a word brought to the first slot of its line when it is found elsewhere,
+which brings nothing.
 """
 
 cimport cython
