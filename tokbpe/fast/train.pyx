@@ -308,7 +308,6 @@ cdef class Trainer:
                 self.sift()
             self.in_shares(COUNT_HASHED)
             with nogil:
-                open_pairs(&self.pairs, 1024)
                 self.gather_hashed()
         self.listing = new_places(&self.blocks, self.listed)
         self.in_shares(LIST_DENSE if self.shares[0].dense != NULL else LIST_HASHED)
@@ -446,9 +445,15 @@ cdef class Trainer:
         """The frequent pairs of all shares, and where these write the places."""
         cdef size_t number, other, i
         cdef uint32_t cursor
+        cdef size_t used = 0
         cdef uint64_t pair
         cdef Tally total
         cdef Tally *tally
+        # Room for all at once: pairs come in the order of their hashes, so that a table which is
+        # still too small would be filled from its one end.
+        for number in range(self.share_count):
+            used += self.shares[number].used
+        open_pairs(&self.pairs, used)
         for number in range(self.share_count):
             for i in range(<size_t> 1 << self.shares[number].bits):
                 total = self.shares[number].slots[i].tally
