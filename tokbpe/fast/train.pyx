@@ -32,6 +32,7 @@ Generations. Lists, entries and queue hold only the pairs that occur `threshold`
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport sqrt
 from libc.stdint cimport (
     INT64_MAX,
     UINT32_MAX,
@@ -289,9 +290,20 @@ cdef class Trainer:
     cdef int64_t lower(self, int64_t bound) noexcept nogil:
         """The threshold for counts that are not above a bound."""
         cdef int64_t factor = self.factor
+        cdef int64_t last = self.expected_last(bound)
         if not self.has_merged:  # in vain: not to go on step by step
             factor = max(factor, 2)
+        if last >= bound // factor // factor:  # near enough to go there at once
+            return max(last, self.minimum)
         return max(bound // factor, self.minimum)
+
+    cdef int64_t expected_last(self, int64_t bound) noexcept nogil:
+        """About the count of the last merge wanted, rather too low than too high.
+
+        In text, counts fall with the number of the merge or a little faster.
+        """
+        cdef double done = <double> self.merge_count / <double> self.merges_wanted
+        return <int64_t> (0.75 * <double> bound * done * sqrt(done))
 
     cdef int recount(self, int64_t bound) except -1:
         self.open_shares()
