@@ -529,7 +529,8 @@ cdef class Trainer:
         item.pair = pair.pair
         item.order = pair.pair
         if self.by_place:
-            while not self.stands(pair, pair.places[pair.first]):
+            # That its count is not 0 tells that one stands.
+            while pair.first + 1 < pair.size and not self.stands(pair, pair.places[pair.first]):
                 pair.first += 1
             item.order = pair.places[pair.first]
         return item
