@@ -23,6 +23,7 @@ Documents: TypeAlias = Document | Iterable[Document]
 BUFFER_TYPES = (bytes, bytearray, memoryview, mmap.mmap)
 DOCUMENT_TYPES = (str, *BUFFER_TYPES)
 TIE_BREAKS = ("smallest", "first", "greatest")
+INTERRUPTS = ("raise", "keep")
 ERRORS = ("strict", "replace")
 TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
@@ -189,6 +190,12 @@ def pair_frequency(value: object) -> int:
     return whole_number(value, "minimum_pair_frequency", 1, HIGHEST_COUNT)
 
 
+def kept_interrupts(on_interrupt: object) -> tuple[type[BaseException], ...]:
+    """The exceptions that end a training without losing what it has learned."""
+    keep = choice(on_interrupt, "on_interrupt", INTERRUPTS) == "keep"
+    return (KeyboardInterrupt,) if keep else ()
+
+
 def training_rows(
     sequences: Iterable[Iterable[int]],
     weights: Iterable[int] | None,
@@ -214,9 +221,13 @@ def training_lists(
     """Sequences and weights as lists of one length; without weights each sequence counts once."""
     rows = list(sequences)
     counts = [1] * len(rows) if weights is None else list(weights)
-    if len(rows) != len(counts):
-        raise ValueError(f"{len(rows)} sequences, but {len(counts)} weights")
+    check_weight_count(len(rows), len(counts))
     return rows, counts
+
+
+def check_weight_count(rows: int, weights: int) -> None:
+    if rows != weights:
+        raise ValueError(f"{rows} sequences, but {weights} weights")
 
 
 def sequence_weight(value: object, index: int) -> int:
