@@ -66,6 +66,7 @@ cdef class Groups:
     cdef int do_group(self, worker, size_t number) except -1
     cdef object told(self, worker, error)
     cdef int end_work(self, worker) except -1
+    cdef int advance(self, size_t group, size_t bytes) except -1
 
 
 cdef size_t safe_cut(const uint8_t *data, size_t first, size_t last) noexcept nogil

@@ -194,6 +194,11 @@ cdef class Groups:
     cdef int end_work(self, worker) except -1:
         raise NotImplementedError
 
+    cdef int advance(self, size_t group, size_t bytes) except -1:
+        """A worker that tells of its progress is so many bytes further, in the group of this
+        number, from 1 on."""
+        raise NotImplementedError
+
 
 cdef size_t safe_cut(const uint8_t *data, size_t first, size_t last) noexcept nogil:
     """A place, not far behind the first, where any pattern begins a new piece, whatever follows:
