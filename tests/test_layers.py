@@ -149,7 +149,6 @@ def test_the_reference_needs_the_standard_library_alone():
         "patterns",
         "ranks",
         "special",
-        "symbols",
         "tables",
     }
     assert {origin.split(".")[0] for origin, _ in imports(path)} <= {

@@ -23,6 +23,7 @@ Documents: TypeAlias = Document | Iterable[Document]
 BUFFER_TYPES = (bytes, bytearray, memoryview, mmap.mmap)
 DOCUMENT_TYPES = (str, *BUFFER_TYPES)
 TIE_BREAKS = ("smallest", "first", "greatest")
+INTERRUPTS = ("raise", "keep")
 ERRORS = ("strict", "replace")
 TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
@@ -192,6 +193,12 @@ def training_options(
 
 def pair_frequency(value: object) -> int:
     return whole_number(value, "minimum_pair_frequency", 1, HIGHEST_COUNT)
+
+
+def kept_interrupts(on_interrupt: object) -> tuple[type[BaseException], ...]:
+    """The exceptions that end a training without losing what it has learned."""
+    keep = choice(on_interrupt, "on_interrupt", INTERRUPTS) == "keep"
+    return (KeyboardInterrupt,) if keep else ()
 
 
 def training_rows(

@@ -39,6 +39,8 @@ class Engine(Protocol):
         merges_wanted: int,
         minimum_pair_frequency: int = ...,
         tie_break: str = ...,
+        *,
+        threads: int | None = ...,
     ) -> Iterator[tuple[Pair, int]]: ...
 
     # Merges and counts are lists or arrays, and the tables of each engine are its own.
@@ -51,6 +53,9 @@ class Engine(Protocol):
         minimum_pair_frequency: int = ...,
         tie_break: str = ...,
         progress: Callable[[int, int], object] | None = ...,
+        *,
+        threads: int | None = ...,
+        on_interrupt: str = ...,
     ) -> tuple[Any, Any]: ...
 
     def encoding_table(

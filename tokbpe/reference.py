@@ -39,14 +39,14 @@ Special tokens
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tokbpe import arguments, patterns
 from tokbpe.arguments import Document, Documents, Pair
 from tokbpe.patterns import Pattern
 from tokbpe.ranks import cut_pieces, read_ranks
 from tokbpe.special import Special, cut_special, special_table
-from tokbpe.symbols import symbols
-from tokbpe.tables import DecodingTable, EncodingTable, decoding_table, encoding_table
+from tokbpe.tables import DecodingTable, EncodingTable, base_ids, decoding_table, encoding_table
 
 NOT_UTF8 = re.compile("([\udc80-\udcff]+)")
 
@@ -136,14 +136,18 @@ def train_steps(
     merges_wanted: int,
     minimum_pair_frequency: int = 2,
     tie_break: str = "smallest",
+    *,
+    threads: int | None = None,
 ) -> Iterator[tuple[Pair, int]]:
     """Learn merges one by one, and yield each pair with its count (points 5 to 8).
 
     `alphabet` gives each base id its byte string (None for an id that is no symbol), so the
-    first merge has the id `len(alphabet)`. No weights: each sequence counts once.
+    first merge has the id `len(alphabet)`. No weights: each sequence counts once. `threads`, the
+    most to be used (None: as many as there are processors), are for the compiled engine.
 
     ([b"abab"], None, BYTES, 1) -> ((97, 98), 2)
     """
+    arguments.threads(threads)
     strings = arguments.training_alphabet(alphabet)
     wanted, least = arguments.training_options(merges_wanted, minimum_pair_frequency, tie_break)
     rows, row_weights = arguments.training_rows(sequences, weights, strings)
@@ -165,20 +169,23 @@ def train(
     minimum_pair_frequency: int = 2,
     tie_break: str = "smallest",
     progress: Callable[[int, int], object] | None = None,
+    *,
+    threads: int | None = None,
+    on_interrupt: str = "raise",
 ) -> tuple[list[Pair], list[int]]:
     """All merges and their counts, as `train_steps` yields them.
 
-    `progress` is called with the merges done and wanted, from time to time.
+    `progress` is called with the merges done and wanted, from time to time. With `on_interrupt`
+    "keep", Ctrl-C ends the training, and what was learned is returned.
     """
-    merges, counts = [], []
-    for pair, count in train_steps(
-        sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break
-    ):
-        merges.append(pair)
-        counts.append(count)
-        if progress is not None:
-            progress(len(merges), merges_wanted)
-    return merges, counts
+    learned = []
+    options = (alphabet, merges_wanted, minimum_pair_frequency, tie_break)
+    with suppress(*arguments.kept_interrupts(on_interrupt)):
+        for step in train_steps(sequences, weights, *options, threads=threads):
+            learned.append(step)
+            if progress is not None:
+                progress(len(learned), merges_wanted)
+    return [pair for pair, _ in learned], [count for _, count in learned]
 
 
 def encode(text: Document, table: EncodingTable, special: Special = None) -> list[int]:
@@ -213,17 +220,6 @@ def encoded_pieces(text: Document, table: EncodingTable, special: Special) -> It
             else:
                 yield merge_piece(base_ids(piece, table, position), table.merges)
             position += len(piece)
-
-
-def base_ids(piece: bytes, table: EncodingTable, position: int) -> list[int]:
-    """The ids of the symbols of a piece that stands at `position` of its document."""
-    ids: list[int] = []
-    for symbol in symbols(piece, table.unit):
-        id = table.symbols.get(symbol, table.unknown)
-        if id is None:
-            raise arguments.absent_byte(symbol[0], position + len(ids), table.symbols)
-        ids.append(id)
-    return ids
 
 
 def merge_piece(ids: list[int], merges: Mapping[Pair, tuple[int, int]]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tokbpe import arguments, patterns
 from tokbpe.arguments import Pair
 from tokbpe.patterns import Pattern
-from tokbpe.symbols import MARKER, UNITS
+from tokbpe.symbols import MARKER, UNITS, symbols
 
 MERGE_RULES = ("merge_list", "rank_by_piece")
 
@@ -69,6 +69,17 @@ def encoding_table(
         unknown,
         pieces if whole_piece_lookup else {},
     )
+
+
+def base_ids(piece: bytes, table: EncodingTable, position: int) -> list[int]:
+    """The ids of the symbols of a piece that stands at `position` of its document."""
+    ids: list[int] = []
+    for symbol in symbols(piece, table.unit):
+        id = table.symbols.get(symbol, table.unknown)
+        if id is None:
+            raise arguments.absent_byte(symbol[0], position + len(ids), table.symbols)
+        ids.append(id)
+    return ids
 
 
 ONE = {"byte": "some bytes", "character": "one character", "word": "one character, marked or not"}

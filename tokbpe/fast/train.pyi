@@ -12,6 +12,8 @@ def train_steps(
     merges_wanted: int,
     minimum_pair_frequency: int = 2,
     tie_break: str = "smallest",
+    *,
+    threads: int | None = None,
 ) -> Iterator[tuple[Pair, int]]: ...
 def train(
     sequences: Iterable[Iterable[int]],
@@ -21,4 +23,7 @@ def train(
     minimum_pair_frequency: int = 2,
     tie_break: str = "smallest",
     progress: Callable[[int, int], object] | None = None,
+    *,
+    threads: int | None = None,
+    on_interrupt: str = "raise",
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...

@@ -24,6 +24,8 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
+from contextlib import suppress
+
 import numpy as np
 
 from tokbpe import arguments
@@ -655,12 +657,20 @@ cdef int64_t checked_weight(value, size_t index) except -1:
 
 
 def train_steps(
-    sequences, weights, alphabet, merges_wanted, minimum_pair_frequency=2, tie_break="smallest"
+    sequences,
+    weights,
+    alphabet,
+    merges_wanted,
+    minimum_pair_frequency=2,
+    tie_break="smallest",
+    *,
+    threads=None,
 ):
     """Learn merges one by one, and yield each pair with its count (points 5 to 8).
 
     The twin of `tokbpe.reference.train_steps`.
     """
+    arguments.threads(threads)
     cdef Trainer trainer = Trainer(
         sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break)
     cdef size_t wanted = trainer.merges_wanted
@@ -683,21 +693,28 @@ def train(
     minimum_pair_frequency=2,
     tie_break="smallest",
     progress=None,
+    *,
+    threads=None,
+    on_interrupt="raise",
 ):
     """Learn merges: all pairs, `uint32` [n, 2], and their counts, `uint64` [n].
 
     The twin of `tokbpe.reference.train`. It runs without the GIL and answers Ctrl-C.
     """
-    cdef Trainer trainer = Trainer(
-        sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break)
-    cdef size_t wanted = trainer.merges_wanted
+    cdef Trainer trainer = None
     cdef bint more = True
-    while more:
-        with nogil:
-            more = trainer.advance(wanted, SLICE)
-        PyErr_CheckSignals()
-        if progress is not None and trainer.merge_count:
-            progress(trainer.merge_count, wanted)
+    with suppress(*arguments.kept_interrupts(on_interrupt)):
+        arguments.threads(threads)
+        trainer = Trainer(
+            sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break)
+        while more:
+            with nogil:
+                more = trainer.advance(trainer.merges_wanted, SLICE)
+            PyErr_CheckSignals()
+            if progress is not None and trainer.merge_count:
+                progress(trainer.merge_count, trainer.merges_wanted)
+    if trainer is None:  # interrupted before there was anything
+        return np.empty((0, 2), np.uint32), np.empty(0, np.uint64)
     return learned_merges(trainer), learned_counts(trainer)
 
 

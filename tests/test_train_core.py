@@ -1,0 +1,104 @@
+"""Training: what the two engines take beside sequences, and the parts of the compiled one."""
+
+import numpy as np
+import pytest
+
+from strategies import BYTES
+from tokbpe.rows import Rows
+
+pytestmark = pytest.mark.core
+
+TEXT = [b"low lower", b"lowest low", b"newer newest"]
+
+
+def rows_of(sequences, symbol_type=np.uint8):
+    """The same sequences in one array."""
+    symbols = [symbol for sequence in sequences for symbol in sequence]
+    ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.uint64)
+    return Rows(np.array(symbols, symbol_type), ends)
+
+
+def plain(trained):
+    merges, counts = trained
+    return np.array(merges).tolist(), np.array(counts).tolist()
+
+
+# Interrupts
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_an_interrupt_keeps_what_was_learned(engine, last):
+    expected = plain(engine.train(TEXT, None, BYTES, 9, 1))
+
+    def stop(done, wanted):
+        assert wanted == 9
+        if done >= last:
+            raise KeyboardInterrupt
+
+    merges, counts = plain(
+        engine.train(TEXT, None, BYTES, 9, 1, "smallest", stop, on_interrupt="keep")
+    )
+    assert last <= len(merges) == len(counts)
+    assert (merges, counts) == (expected[0][: len(merges)], expected[1][: len(counts)])
+    with pytest.raises(KeyboardInterrupt):
+        engine.train(TEXT, None, BYTES, 9, 1, "smallest", stop)
+
+
+def test_an_interrupt_before_anything_was_learned(engine):
+    def interrupted():
+        yield b"abab"
+        raise KeyboardInterrupt
+
+    assert plain(engine.train(interrupted(), None, BYTES, 9, on_interrupt="keep")) == ([], [])
+    with pytest.raises(KeyboardInterrupt):
+        engine.train(interrupted(), None, BYTES, 9)
+
+
+def test_other_exceptions_are_not_kept(engine):
+    def stop(done, wanted):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        engine.train(TEXT, None, BYTES, 9, 1, "smallest", stop, on_interrupt="keep")
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [("stop", ValueError), (None, TypeError), (True, TypeError)]
+)
+def test_other_words_for_interrupts(engine, value, error):
+    with pytest.raises(error, match="on_interrupt must be one of 'raise', 'keep', not"):
+        engine.train(TEXT, None, BYTES, 9, on_interrupt=value)
+
+
+# Threads
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, None])
+def test_any_number_of_threads(engine, threads):
+    found = engine.train(TEXT, None, BYTES, 9, 1, threads=threads)
+    assert plain(found) == plain(engine.train(TEXT, None, BYTES, 9, 1))
+    steps = list(engine.train_steps(TEXT, None, BYTES, 9, 1, threads=threads))
+    assert steps == list(engine.train_steps(TEXT, None, BYTES, 9, 1))
+
+
+@pytest.mark.parametrize(
+    ("threads", "error"), [(0, ValueError), (-1, ValueError), (1.0, TypeError), (True, TypeError)]
+)
+def test_numbers_of_threads_that_are_none(engine, threads, error):
+    with pytest.raises(error, match="threads must be"):
+        engine.train(TEXT, None, BYTES, 9, threads=threads)
+    with pytest.raises(error, match="threads must be"):
+        list(engine.train_steps(TEXT, None, BYTES, 9, threads=threads))
+
+
+# Rows
+
+
+@pytest.mark.parametrize("weight_type", [np.int64, np.uint64, np.int32, None])
+@pytest.mark.parametrize("symbol_type", [np.uint8, np.uint16, np.uint32])
+def test_rows_train_as_lists_do(engine, symbol_type, weight_type):
+    weights = None if weight_type is None else np.array([1, 2**30, 3], weight_type)
+    as_list = None if weights is None else weights.tolist()
+    expected = plain(engine.train(TEXT, as_list, BYTES, 9, 1))
+    assert plain(engine.train(rows_of(TEXT, symbol_type), weights, BYTES, 9, 1)) == expected
+    assert len(expected[0]) == 9
