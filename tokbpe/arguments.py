@@ -7,6 +7,8 @@ named for a fault returns the exception, for its caller to raise.
 import mmap
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,6 +35,16 @@ MOST_THREADS = 2**15 - 1
 
 def type_name(value: object) -> str:
     return type(value).__name__
+
+
+def warn(message: str) -> None:
+    """A warning at the line outside of this package that has called."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tokbpe."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level - 1)
 
 
 def choice(value: object, name: str, allowed: Iterable[str]) -> str:

@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tokbpe import check, demo, describe, engines, patterns, usage, written
-from tokbpe.blocks import WHOLE
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect, files
 from tokbpe.patterns import Pattern
+from tokbpe.reading import WHOLE
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
 from tokbpe.vocabulary import Vocabulary

@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, blocks, engines, methods, native, special, states, tally
+from tokbpe import (
+    arguments,
+    blocks,
+    engines,
+    methods,
+    native,
+    reading,
+    special,
+    states,
+    tally,
+)
 from tokbpe.arguments import Buffer, Document, Documents
 from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
@@ -441,16 +451,16 @@ class Tokenizer:
 
     def encode_file(
         self,
-        file: blocks.Source,
+        file: reading.Source,
         *,
-        documents: str | bytes = blocks.WHOLE,
+        documents: str | bytes = reading.WHOLE,
         allowed_special: Collection[str] | str = (),
         bos: bool = False,
         eos: bool = False,
         add_special_tokens: bool = False,
         dtype: Any = "uint32",
         threads: int | None = None,
-        block_bytes: int = blocks.BLOCK_BYTES,
+        block_bytes: int = reading.BLOCK_BYTES,
     ) -> Iterator[Arrays]:
         """The ids of a file of any size, in blocks of ids and offsets.
 

@@ -7,11 +7,11 @@ from typing import NamedTuple, TypeAlias
 
 from tokbpe import __version__, check, engines, methods, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
-from tokbpe.blocks import LINE, WHOLE, separation
 from tokbpe.formats import detect
 from tokbpe.formats.detect import NO_PATTERN
 from tokbpe.formats.tiktoken import checked_pattern
 from tokbpe.formats.tiktoken_known import KNOWN
+from tokbpe.reading import LINE, WHOLE, separation
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
