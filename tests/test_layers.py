@@ -15,17 +15,18 @@ PACKAGE = Path(__file__).parents[1] / "tokbpe"
 
 # Each module may import from the rows before its own.
 ROWS = (
-    {"arguments", "rows", "symbols", "unicode_9_table", "unicode_table"},
+    {"arguments", "files", "rows", "symbols", "unicode_9_table", "unicode_table"},
     {"ranks", "unicode"},
-    {"expansion", "normalize", "unicode_generate"},
+    {"expansion", "normalize", "progress", "unicode_generate"},
     {"spellings"},
     {"patterns", "special"},
-    {"tables"},
+    {"reading", "tables"},
     {"reference"},
     {"fast"},
     {"engines"},
     {"vocabulary"},
     {"corpus"},
+    {"count_files"},
     {"counting"},
     {"methods"},
     {"decoding", "encoding"},

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, patterns, usage, written
+from tokbpe import check, demo, describe, engines, files, patterns, usage, written
 from tokbpe.encoding import Arrays
-from tokbpe.formats import detect, files
+from tokbpe.formats import detect
 from tokbpe.patterns import Pattern
 from tokbpe.reading import WHOLE
 from tokbpe.tokenizer import Tokenizer

@@ -59,6 +59,8 @@ class Record:
             self.documents += len(digests) // DIGEST
         if self._all is not None:
             self._all.update(digests)
+        elif digests:
+            self._result = None
         if self._digests is not None:
             self._digests += digests
             if self._most is not None and len(self._digests) > self._most * DIGEST:
@@ -70,14 +72,10 @@ class Record:
         if other._digests is not None:
             self._add_digests(other._digests)
         elif other.documents != 0:
-            if self.documents == 0:
-                self._result = other.fingerprint
-            self._digests = None
-            self._all = None
-        unknown = documents is None or other.documents is None
-        self.documents = None if unknown else documents + other.documents
-        unknown = size is None or other.bytes is None
-        self.bytes = None if unknown else size + other.bytes
+            self._result = other.fingerprint if self.documents == 0 else None
+            self._digests = self._all = None
+        self.documents = total(documents, other.documents)
+        self.bytes = total(size, other.bytes)
 
     @property
     def fingerprint(self) -> str | None:
@@ -97,6 +95,9 @@ class Record:
             "hashes": hashes,
         }
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Record.from_plain, (self.plain(), self._most)
+
     @classmethod
     def from_plain(
         cls, plain: Mapping[str, Any], most_hashes: int | None = MOST_HASHES
@@ -111,3 +112,8 @@ class Record:
         record.documents = plain["documents"]
         record.bytes = plain["bytes"]
         return record
+
+
+def total(one: int | None, other: int | None) -> int | None:
+    """The sum of what is known."""
+    return None if one is None or other is None else one + other

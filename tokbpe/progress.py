@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tokbpe import arguments
 
@@ -14,11 +14,13 @@ Progress: TypeAlias = bool | Report
 def checked(progress: object) -> None:
     """TypeError for what is neither a bool nor a function."""
     if not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"progress must be a bool or a function, not {arguments.type_name(progress)}")
+        raise TypeError(
+            f"progress must be a bool or a function, not {arguments.type_name(progress)}"
+        )
 
 
 @contextlib.contextmanager
-def reporting(progress: Progress, unit: str, **options: object) -> Iterator[Report | None]:
+def reporting(progress: Progress, unit: str, **options: Any) -> Iterator[Report | None]:
     """What is to be called while one kind of work is done; True shows a bar on a terminal.
 
     options: of the bar.

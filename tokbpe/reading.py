@@ -158,9 +158,7 @@ def too_large(number: int, start: int, cut: Cut | None) -> ValueError:
 # Cutting
 
 
-def cutter(
-    tokens: Collection[str], places: re.Pattern[bytes] = BEFORE_SPACE_OR_BEHIND_LINE
-) -> Cut:
+def cutter(tokens: Collection[str], places: re.Pattern[bytes] = BEFORE_SPACE_OR_BEHIND_LINE) -> Cut:
     """What finds safe cuts where these special tokens, or added ones, are looked for."""
     spellings = [token.encode("utf-8") for token in tokens]
     return lambda data, end: safe_cut(data, end, places, spellings)
