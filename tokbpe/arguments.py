@@ -238,9 +238,13 @@ def training_lists(
     """Sequences and weights as lists of one length; without weights each sequence counts once."""
     rows = list(sequences)
     counts = [1] * len(rows) if weights is None else list(weights)
-    if len(rows) != len(counts):
-        raise ValueError(f"{len(rows)} sequences, but {len(counts)} weights")
+    check_weight_count(len(rows), len(counts))
     return rows, counts
+
+
+def check_weight_count(rows: int, weights: int) -> None:
+    if rows != weights:
+        raise ValueError(f"{rows} sequences, but {weights} weights")
 
 
 def sequence_weight(value: object, index: int) -> int:

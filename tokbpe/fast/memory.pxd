@@ -18,6 +18,15 @@ cdef inline void *resized(void *memory, size_t count, size_t size) noexcept nogi
     return realloc(memory, count * size if count else size)
 
 
+cdef inline void *allocated(size_t count, size_t size) except NULL nogil:
+    """Memory for `count` items of `size` bytes."""
+    cdef void *memory = resized(NULL, count, size)
+    if memory == NULL:
+        with gil:
+            raise MemoryError(f"no memory for {count} items of {size} bytes")
+    return memory
+
+
 cdef inline int reserve(
     void **memory, size_t *capacity, size_t needed, size_t size
 ) except -1 nogil:

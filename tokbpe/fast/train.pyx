@@ -3,657 +3,788 @@
 The reference counts all pairs anew for each merge. Here a merge touches only the places where
 its pair stands, and the result is the same, for these reasons:
 
-- The corpus is one array of cells, with a separator around each sequence. A token occupies as
-  many cells as it joins symbols; its id stands in its first and in its last cell, and what lies
-  between are holes. So the right neighbor starts `length` cells further, and the left neighbor
-  ends one cell before: no links are kept.
-- The occurrences of a pair are listed once, in rising order, in the step that makes the younger
-  of its two tokens. Later they can only disappear, which the cells tell when the list is read.
-  No two merges give the same string, so a token never appears anew, and a pair born below the
-  minimum frequency needs no list at all: its count only falls.
-- A count is therefore highest when it is queued. The queue is not updated when counts fall: a
-  pair that comes out with an old count is queued again with the true one (point 6).
-- The queue's order is a total one (point 7). "first" is told by the first occurrence that
-  still stands; while the count is unchanged, so is that place.
+Cells. The corpus is one flat array, with a separator between rows (`cells.pxd`). A token occupies
+  as many cells as it joins, its id in the first and in the last one. So the right neighbor starts
+  `length` cells further, and the left neighbor ends one cell before: no links are kept, and a
+  merge mostly stays in one cache line.
+
+Places. The occurrences of a pair are listed once, in rising order, in the step that makes the
+  younger of its two tokens (`places.pxd`). Later they can only disappear, which the cells tell
+  when the list is read. For no two merges give the same string, so that a token never appears
+  anew. Skipping what has disappeared is all that runs such as `a a a` need.
+
+Update. A merged place takes the pair (l, left) from its left neighbor l and gives it (l, new); on
+  the right, (right, r) becomes (new, r). What lies to the right is known only when the next place
+  is looked at, and is pending until then: if that place begins where this one ends, two new
+  tokens are neighbors, and what stood between them was (right, left). Gains and losses are summed
+  for each neighbor in an array by token, and then take one look at the table of pairs each.
+
+Queue. A count is highest when its pair is queued, and the queue is not told when it falls: a pair
+  that comes out with an old count goes back with the true one (`queue.pxd`, point 6). The order is
+  a total one (point 7). "first" is told by the first place that still stands: while the count is
+  unchanged, so is that place.
+
+Generations. Lists, entries and queue hold only the pairs that occur `threshold` times: one that is
+  born below can never rise. When none is left, the cells are made compact, the pairs counted anew
+  (`recount.pxd`), and the threshold falls, to the least frequency in the end. Tables stay small,
+  and a place that will never be merged is mostly never listed.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport (
+    INT64_MAX,
+    UINT32_MAX,
+    int64_t,
+    uint8_t,
+    uint16_t,
+    uint32_t,
+    uint64_t,
+)
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from contextlib import suppress
 
 import numpy as np
 
 from tokbpe import arguments
+from tokbpe.fast.threads import run_all
 
-from .memory cimport reserve, resized
-from .pairs cimport (
-    NOT_FOUND,
-    PairTable,
-    close_pair_table,
-    find_pair,
-    make_pair,
-    open_pair_table,
-    put_pair,
+from .cells cimport (
+    HOLE,
+    SEPARATOR,
+    Cell,
+    Compaction,
+    Corpus,
+    Run,
+    close_corpus,
+    compact_slice,
+    index_runs,
+    run_of,
+    shrink,
+    widen,
 )
+from .memory cimport allocated, reserve, tokbpe_prefetch
+from .pairs cimport make_pair
+from .places cimport (
+    Block,
+    Pair,
+    Pairs,
+    close_pairs,
+    free_places,
+    home_of,
+    new_places,
+    open_pairs,
+    put,
+    slot_of,
+)
+from .queue cimport Queue, Queued, append, close_queue, drop_top, push, put_in_order, sink
+from .recount cimport (
+    Share,
+    Sieve,
+    Tally,
+    close_share,
+    count_dense,
+    count_hashed,
+    fill_sieve,
+    list_dense,
+    list_hashed,
+    open_dense,
+    open_sieve,
+    open_slots,
+    tally_of,
+)
+from .sequences cimport Sequences
+from .tokens cimport Tokens, add_base, add_joined, close_tokens
 
-# Two values of a cell that are no ids. The number of cells is limited so that positions, and ids,
-# of which each needs a cell to be learned, stay below them.
-cdef extern from *:
-    """
-    #define TOKBPE_SEPARATOR UINT32_C(0xFFFFFFFF)
-    #define TOKBPE_HOLE UINT32_C(0xFFFFFFFE)
-    #define TOKBPE_MOST_CELLS UINT32_C(0xFFFFFFF0)
-    """
-    const uint32_t SEPARATOR "TOKBPE_SEPARATOR"
-    const uint32_t HOLE "TOKBPE_HOLE"
-    const uint32_t MOST_CELLS "TOKBPE_MOST_CELLS"
+# What the tests change to see all parts at work on small input.
+LIMITS = {
+    "cells": 2**32 - 16,  # so that positions, and ids, of which each needs a cell, fit
+    "narrow_tokens": 2**16 - 2,  # so many tokens have cells of two bytes at most
+    "factor": 16,  # by which the threshold falls
+    "dense_tokens": 1024,  # up to so many, there is a table for any two of them
+    "sieve_bits": 21,  # of the number of counters, at most
+    "slice": 2_000_000,  # places or cells between two looks for signals
+    "thread_cells": 2_000_000,  # a thread is started for so many at least
+}
 
-# How many occurrences are read between two looks for signals: some hundredths of a second.
+# So many places ahead, the cells are asked for.
 cdef enum:
-    SLICE = 2_000_000
+    PLACES_AHEAD = 12
+    NEIGHBORS_AHEAD = 6
 
-cdef enum TieBreak:
-    SMALLEST
-    FIRST
-    GREATEST
+cdef enum State:
+    MORE
+    EXHAUSTED  # there are no pairs any more in this generation, or no ids
+    DONE
 
-TIE_BREAKS = {"smallest": SMALLEST, "first": FIRST, "greatest": GREATEST}
-
-
-cdef struct Occurrence:
-    uint32_t position  # of the left token's first cell
-    uint32_t sequence  # whose weight counts
-
-
-cdef struct Pair:
-    uint32_t left
-    uint32_t right
-    int64_t count
-    Occurrence *places  # NULL: born below the minimum frequency
-    uint32_t size
-    uint32_t first  # places before this one are known to be gone
-
-
-cdef struct Queued:
-    int64_t count
-    uint64_t order  # the lower of equal counts comes first; unused by GREATEST
-    uint32_t pair
+cdef enum Phase:
+    COUNT_DENSE
+    FILL_SIEVE
+    COUNT_HASHED
+    LIST_DENSE
+    LIST_HASHED
 
 
 # A neighbor of a merged place, to be listed as a pair with the new token.
 cdef struct Event:
     uint32_t neighbor
-    Occurrence place
+    uint32_t position
 
 
 # What all events of one neighbor come to.
-cdef struct Neighbor:
+cdef struct Total:
     int64_t weight
     uint32_t size
-    Occurrence *places
+    uint32_t *places  # NULL: the pair is not listed
 
 
 # The events on one side of the merged places, in rising order.
 cdef struct Side:
+    bint is_left
     Event *events
-    size_t size
-    size_t capacity
-    Neighbor *neighbors  # by token
-    size_t neighbor_capacity
+    size_t size, capacity
+    Total *totals  # by neighbor
+    size_t total_capacity
+    uint32_t *neighbors  # those that have a total
+    size_t neighbor_count, neighbor_capacity
 
 
-# Memory for lists of occurrences, given out in pieces and freed all at once.
-cdef struct Block:
-    Block *previous
-    size_t size
-    size_t used
+# A merge, and how far it has come.
+cdef struct Merge:
+    uint32_t left, right, new
+    uint32_t left_length, new_length
+    uint32_t previous, previous_end  # the last merged place
+    int64_t previous_weight
+    int64_t between  # so often, (right, left) stood between two new tokens
 
 
 @cython.final
 cdef class Trainer:
     """One training: built from sequences, then advanced merge by merge."""
 
-    # The corpus.
-    cdef uint32_t *cells
-    cdef size_t cell_count, cell_capacity
-    cdef int64_t *weights  # by sequence
-    cdef size_t sequence_count, weight_capacity
-    # Tokens.
-    cdef uint32_t *lengths  # in cells
-    cdef size_t token_count, length_capacity, base_count
-    cdef uint8_t *strings  # of all tokens, one after another; only for GREATEST
-    cdef uint64_t *string_ends
-    cdef size_t string_size, string_capacity, end_capacity
-    # Pairs.
-    cdef PairTable table
-    cdef Pair *pairs
-    cdef size_t pair_count, pair_capacity
+    cdef Corpus corpus
+    cdef Tokens tokens
+    # The pairs of this generation.
+    cdef int64_t threshold
+    cdef bint has_merged
+    cdef Pairs pairs
     cdef Block *blocks
-    cdef Queued *queue  # a heap in which each item has four children
-    cdef size_t queue_size, queue_capacity
+    cdef Queue queue
+    # One merge.
     cdef Side left_side, right_side
+    cdef uint64_t *born
+    cdef size_t born_count, born_capacity
+    # A recount.
+    cdef Share *shares
+    cdef size_t share_count
+    cdef Sieve sieve
+    cdef size_t listed  # places
+    cdef uint32_t *listing
+    cdef Phase phase
+    cdef bint stopped
     # Options and results.
-    cdef size_t merges_wanted
-    cdef int64_t minimum
-    cdef int tie_break
+    cdef size_t merges_wanted, slice_size, narrow_tokens
+    cdef int64_t minimum, factor
+    cdef int thread_count
+    cdef dict limits
+    cdef bint by_place  # equal counts are told apart by their first places
     cdef uint32_t *merges  # left and right in turn
     cdef int64_t *counts
     cdef size_t merge_count, merge_capacity, count_capacity
 
-    def __cinit__(self, sequences, weights, alphabet, merges_wanted, minimum, tie_break):
+    def __cinit__(self, sequences, weights, alphabet, merges_wanted, minimum, tie_break, threads):
+        arguments.threads(threads)
         strings = arguments.training_alphabet(alphabet)
         self.merges_wanted, self.minimum = arguments.training_options(
             merges_wanted, minimum, tie_break)
-        self.tie_break = TIE_BREAKS[tie_break]
-        open_pair_table(&self.table, 10)
-        self.add_base(strings)
-        sequences, weights = arguments.training_lists(sequences, weights)
-        self.add_sequences(sequences, weights, strings)
-        self.count_pairs()
-        self.list_places()
-        self.fill_queue()
+        self.thread_count = arguments.thread_count(threads)
+        self.by_place = tie_break == "first"
+        self.limits = dict(LIMITS)
+        self.slice_size = self.limits["slice"]
+        self.factor = self.limits["factor"]
+        self.narrow_tokens = self.limits["narrow_tokens"]
+        add_base(&self.tokens, strings, tie_break == "greatest")
+        self.queue.strings = &self.tokens if tie_break == "greatest" else NULL
+        self.left_side.is_left = True
+        cdef Sequences given = Sequences(sequences, weights, strings, self.limits["cells"])
+        given.fill(&self.corpus, self.tokens.count < self.narrow_tokens, self.by_place)
+        self.threshold = INT64_MAX
+        self.has_merged = True
 
     def __dealloc__(self):
-        cdef Block *block
-        while self.blocks != NULL:
-            block = self.blocks
-            self.blocks = block.previous
-            free(block)
-        free(self.cells)
-        free(self.weights)
-        free(self.lengths)
-        free(self.strings)
-        free(self.string_ends)
-        close_pair_table(&self.table)
-        free(self.pairs)
-        free(self.queue)
-        free(self.left_side.events)
-        free(self.left_side.neighbors)
-        free(self.right_side.events)
-        free(self.right_side.neighbors)
+        self.close_recount()
+        self.close_generation()
+        close_corpus(&self.corpus)
+        close_tokens(&self.tokens)
+        close_side(&self.left_side)
+        close_side(&self.right_side)
+        free(self.born)
         free(self.merges)
         free(self.counts)
 
-    # Reading the corpus into cells.
+    cdef bint go_on(self, size_t merges_wanted) except -1:
+        """Merge for some hundredths of a second. False when training has ended."""
+        cdef int state
+        with nogil:
+            state = self.advance(merges_wanted)
+        PyErr_CheckSignals()
+        if state == EXHAUSTED:
+            if self.threshold == self.minimum and not self.is_full():
+                return False
+            self.next_generation()
+        return state != DONE
 
-    cdef int add_base(self, list strings) except -1:
-        for string in strings:
-            self.add_token(1)
-            if self.tie_break == GREATEST:
-                self.add_string(
-                    <const uint8_t *> PyBytes_AS_STRING(string), PyBytes_GET_SIZE(string))
-                self.end_string()
-        self.base_count = self.token_count
+    # Generations
+
+    cdef bint is_full(self) noexcept nogil:
+        """Whether the next id would not fit into the cells."""
+        return self.corpus.narrow != NULL and self.tokens.count >= self.narrow_tokens
+
+    cdef int next_generation(self) except -1:
+        """Count the pairs anew, and list those that reach a new threshold."""
+        # No count is higher: of a pair that is not queued it is below the threshold.
+        cdef int64_t bound = self.threshold - 1
+        if self.queue.size:
+            bound = self.queue.items[0].count
+        self.close_generation()
+        if self.merge_count:
+            self.compact()
+        if self.is_full():
+            widen(&self.corpus)
+        index_runs(&self.corpus)
+        try:
+            self.recount(bound)
+        finally:
+            self.close_recount()
+        self.fill_queue()
+        self.has_merged = False
         return 0
 
-    cdef int add_sequences(self, list sequences, list weights, list strings) except -1:
-        """The cells of all sequences, each of them and its weight checked (point 5)."""
-        cdef int64_t places = 0
-        cdef int64_t weight
-        cdef size_t size, i
-        cdef Py_ssize_t index
-        cdef uint32_t symbol
-        cdef bint any_byte = len(strings) >= 256 and all(strings[:256])
-        cdef const uint8_t *data
-        self.add_separator()
-        for index in range(len(sequences)):
-            weight = checked_weight(weights[index], index)
-            sequence = sequences[index]
-            if not (any_byte and type(sequence) is bytes):
-                sequence = arguments.sequence_symbols(sequence, index, strings)
-            size = len(sequence)
-            if size < 2:
-                continue
-            if weight > (INT64_MAX - places) // <int64_t> (size - 1):
-                raise arguments.counts_overflow(index)
-            places += weight * <int64_t> (size - 1)
-            if size >= MOST_CELLS - self.cell_count:
-                raise ValueError(
-                    f"with sequence {index} the corpus has more than {MOST_CELLS} symbols, "
-                    "the most that the fast engine trains on"
-                )
-            reserve(<void **> &self.cells, &self.cell_capacity,
-                    self.cell_count + size + 1, sizeof(uint32_t))
-            if type(sequence) is bytes:
-                data = <const uint8_t *> PyBytes_AS_STRING(sequence)
-                for i in range(size):
-                    self.cells[self.cell_count + i] = data[i]
-                self.cell_count += size
+    cdef void close_generation(self) noexcept:
+        close_pairs(&self.pairs)
+        free_places(&self.blocks)
+        close_queue(&self.queue)
+
+    cdef int compact(self) except -1:
+        """One cell for each token."""
+        cdef Compaction state = Compaction(1, 1, 1, 0, 0)
+        cdef size_t last, i
+        while state.source < self.corpus.size:
+            last = min(state.source + self.slice_size, self.corpus.size)
+            with nogil:
+                if self.corpus.narrow != NULL:
+                    compact_slice(
+                        self.corpus.narrow, &self.corpus, self.tokens.lengths, &state, last)
+                else:
+                    compact_slice(
+                        self.corpus.wide, &self.corpus, self.tokens.lengths, &state, last)
+            PyErr_CheckSignals()
+        shrink(&self.corpus, &state)
+        for i in range(self.tokens.count):
+            self.tokens.lengths[i] = 1
+        return 0
+
+    cdef int64_t lower(self, int64_t bound) noexcept nogil:
+        """The threshold for counts that are not above a bound."""
+        cdef int64_t factor = self.factor
+        if not self.has_merged:  # in vain: not to go on step by step
+            factor = max(factor, 2)
+        return max(bound // factor, self.minimum)
+
+    cdef int recount(self, int64_t bound) except -1:
+        self.open_shares()
+        if self.shares[0].dense != NULL:
+            self.in_shares(COUNT_DENSE)
+            with nogil:
+                self.threshold = self.lower(min(bound, self.highest_dense()))
+                open_pairs(&self.pairs, 1024)
+                self.gather_dense()
+        else:
+            self.in_shares(FILL_SIEVE)
+            with nogil:
+                self.threshold = self.lower(min(bound, self.join_sieves()))
+                self.sift()
+            self.in_shares(COUNT_HASHED)
+            with nogil:
+                self.gather_hashed()
+        self.listing = new_places(&self.blocks, self.listed)
+        self.in_shares(LIST_DENSE if self.shares[0].dense != NULL else LIST_HASHED)
+        return 0
+
+    cdef int open_shares(self) except -1:
+        """Deal the cells out to threads; the last cell is a separator that begins no pair."""
+        cdef size_t cells = self.corpus.size - 1
+        cdef size_t side = self.tokens.count + 1
+        cdef size_t count = min(<size_t> self.thread_count,
+                                cells // <size_t> self.limits["thread_cells"] + 1)
+        cdef size_t number
+        cdef Share *share
+        cdef bint is_dense = (self.tokens.count <= <size_t> self.limits["dense_tokens"]
+                              and side * side <= 4 * cells + 70000)
+        self.sieve.bits = 1
+        while (self.sieve.bits < <int> self.limits["sieve_bits"]
+               and <size_t> 1 << self.sieve.bits < cells // 4):
+            self.sieve.bits += 1
+        self.shares = <Share *> allocated(count, sizeof(Share))
+        memset(self.shares, 0, count * sizeof(Share))
+        self.share_count = count
+        for number in range(count):
+            share = &self.shares[number]
+            share.first = max(<size_t> 1, cells // count * number)
+            share.last = cells if number + 1 == count else cells // count * (number + 1)
+            if is_dense:
+                open_dense(share, self.tokens.count)
             else:
-                for symbol in <list> sequence:
-                    self.cells[self.cell_count] = symbol
-                    self.cell_count += 1
-            self.add_separator()
-            reserve(<void **> &self.weights, &self.weight_capacity,
-                    self.sequence_count + 1, sizeof(int64_t))
-            self.weights[self.sequence_count] = weight
-            self.sequence_count += 1
+                open_sieve(share, self.sieve.bits)
+                open_slots(share, 10)
+        self.listed = 1  # where the first place is written: 0 means that a pair is not listed
         return 0
 
-    cdef int add_separator(self) except -1:
-        reserve(<void **> &self.cells, &self.cell_capacity,
-                self.cell_count + 1, sizeof(uint32_t))
-        self.cells[self.cell_count] = SEPARATOR
-        self.cell_count += 1
+    cdef void close_recount(self) noexcept:
+        cdef size_t number
+        for number in range(self.share_count):
+            close_share(&self.shares[number])
+        free(self.shares)
+        self.shares = NULL
+        self.share_count = 0
+        free(self.sieve.reached)
+        self.sieve.reached = NULL
+
+    cdef int in_shares(self, Phase phase) except -1:
+        """Go through all cells, one thread a share."""
+        cdef size_t number
+        for number in range(self.share_count):
+            self.shares[number].next = self.shares[number].first
+        self.phase = phase
+        self.stopped = False
+        run_all(self.work, self.share_count, self.stop)
         return 0
 
-    # Counting and listing the pairs of base symbols.
+    def stop(self):
+        self.stopped = True
 
-    cdef int count_pairs(self) except -1:
-        """The pairs in the order in which they are first met, with their counts (point 5)."""
-        cdef size_t start = 0
-        cdef uint32_t sequence = 0
-        while start + 1 < self.cell_count:
+    def work(self, size_t number):
+        cdef Share *share = &self.shares[number]
+        cdef size_t last
+        while share.next < share.last and not self.stopped:
+            last = min(share.next + self.slice_size, share.last)
             with nogil:
-                start = self.count_slice(start, &sequence)
+                if self.corpus.narrow != NULL:
+                    go_through(self.corpus.narrow, self, share, last)
+                else:
+                    go_through(self.corpus.wide, self, share, last)
             PyErr_CheckSignals()
+
+    cdef int64_t highest_dense(self) noexcept nogil:
+        cdef int64_t highest = 0
+        cdef size_t tokens = self.tokens.count
+        cdef size_t left, right
+        for left in range(tokens):
+            for right in range(tokens):
+                highest = max(highest, self.dense_total(left * (tokens + 1) + right).count)
+        return highest
+
+    cdef inline Tally dense_total(self, size_t entry) noexcept nogil:
+        cdef Tally total = self.shares[0].dense[entry]
+        cdef size_t number
+        for number in range(1, self.share_count):
+            total.count += self.shares[number].dense[entry].count
+            total.size += self.shares[number].dense[entry].size
+        return total
+
+    cdef int gather_dense(self) except -1 nogil:
+        """The frequent pairs of all shares, and where these write the places."""
+        cdef size_t tokens = self.tokens.count
+        cdef size_t left, right, entry, number
+        cdef uint32_t cursor
+        cdef Tally total
+        cdef Tally *tally
+        for left in range(tokens):
+            for right in range(tokens):
+                entry = left * (tokens + 1) + right
+                total = self.dense_total(entry)
+                if total.count < self.threshold:
+                    continue
+                cursor = self.list_pair(make_pair(<uint32_t> left, <uint32_t> right), total)
+                for number in range(self.share_count):
+                    tally = &self.shares[number].dense[entry]
+                    tally.cursor = cursor
+                    cursor += tally.size
         return 0
 
-    cdef size_t count_slice(self, size_t start, uint32_t *sequence) except? 0 nogil:
-        cdef size_t end = min(self.cell_count - 1, start + SLICE)
-        cdef size_t position
-        cdef uint32_t left, right
-        cdef Pair *pair
-        for position in range(start, end):
-            left = self.cells[position]
-            right = self.cells[position + 1]
-            if right == SEPARATOR:
-                sequence[0] += 1
-            elif left != SEPARATOR:
-                pair = self.known_pair(left, right)
-                pair.count += self.weights[sequence[0]]
-                pair.size += 1
-        return end
+    cdef int64_t join_sieves(self) noexcept nogil:
+        """Add the counters of all shares up; the highest, as far as they can tell."""
+        cdef uint32_t *counters = self.shares[0].sieve
+        cdef uint64_t counter
+        cdef uint64_t highest = 0
+        cdef size_t i, number
+        for i in range(<size_t> 1 << self.sieve.bits):
+            counter = counters[i]
+            for number in range(1, self.share_count):
+                counter += self.shares[number].sieve[i]
+            highest = max(highest, counter)
+            counters[i] = <uint32_t> min(counter, <uint64_t> UINT32_MAX)
+        return INT64_MAX if highest >= UINT32_MAX else <int64_t> highest
 
-    cdef Pair *known_pair(self, uint32_t left, uint32_t right) except NULL nogil:
-        """The pair, new with count 0 if it was never met."""
-        cdef uint32_t index = put_pair(
-            &self.table, make_pair(left, right), <uint32_t> self.pair_count)[0]
-        cdef Pair *pair
-        if index < self.pair_count:
-            return &self.pairs[index]
-        reserve(<void **> &self.pairs, &self.pair_capacity, self.pair_count + 1, sizeof(Pair))
-        pair = &self.pairs[index]
-        memset(pair, 0, sizeof(Pair))
-        pair.left = left
-        pair.right = right
-        self.pair_count += 1
-        return pair
-
-    cdef int list_places(self) except -1:
-        """The occurrences of each pair that is frequent enough."""
-        cdef size_t start = 0
+    cdef int sift(self) except -1 nogil:
+        """Note which counters reach the threshold."""
+        cdef uint32_t *counters = self.shares[0].sieve
+        cdef uint32_t least = <uint32_t> min(self.threshold, <int64_t> UINT32_MAX)
+        cdef size_t count = <size_t> 1 << self.sieve.bits
         cdef size_t i
-        cdef uint32_t sequence = 0
-        for i in range(self.pair_count):
-            if self.pairs[i].count >= self.minimum:
-                self.pairs[i].places = self.new_places(self.pairs[i].size)
-            self.pairs[i].size = 0
-        while start + 1 < self.cell_count:
-            with nogil:
-                start = self.list_slice(start, &sequence)
-            PyErr_CheckSignals()
+        self.sieve.reached = <uint8_t *> allocated(count // 8 + 1, 1)
+        memset(self.sieve.reached, 0, count // 8 + 1)
+        for i in range(count):
+            if counters[i] >= least:
+                self.sieve.reached[i >> 3] |= <uint8_t> (1 << (i & 7))
         return 0
 
-    cdef size_t list_slice(self, size_t start, uint32_t *sequence) noexcept nogil:
-        cdef size_t end = min(self.cell_count - 1, start + SLICE)
-        cdef size_t position
-        cdef uint32_t left, right
-        cdef Pair *pair
-        for position in range(start, end):
-            left = self.cells[position]
-            right = self.cells[position + 1]
-            if right == SEPARATOR:
-                sequence[0] += 1
-            elif left != SEPARATOR:
-                pair = &self.pairs[find_pair(&self.table, make_pair(left, right))]
-                if pair.places != NULL:
-                    pair.places[pair.size] = Occurrence(<uint32_t> position, sequence[0])
-                    pair.size += 1
-        return end
+    cdef int gather_hashed(self) except -1 nogil:
+        """The frequent pairs of all shares, and where these write the places."""
+        cdef size_t number, other, i
+        cdef uint32_t cursor
+        cdef size_t used = 0
+        cdef uint64_t pair
+        cdef Tally total
+        cdef Tally *tally
+        # Room for all at once: pairs come in the order of their hashes, so that a table which is
+        # still too small would be filled from its one end.
+        for number in range(self.share_count):
+            used += self.shares[number].used
+        open_pairs(&self.pairs, used)
+        for number in range(self.share_count):
+            for i in range(<size_t> 1 << self.shares[number].bits):
+                total = self.shares[number].slots[i].tally
+                if total.size == 0:
+                    continue
+                pair = self.shares[number].slots[i].pair
+                if self.is_tallied_before(pair, number):
+                    continue
+                for other in range(number + 1, self.share_count):
+                    tally = tally_of(&self.shares[other], pair)
+                    total.count += tally.count
+                    total.size += tally.size
+                if total.count < self.threshold:
+                    continue
+                cursor = self.list_pair(pair, total)
+                for other in range(number, self.share_count):
+                    tally = tally_of(&self.shares[other], pair)
+                    if tally.size:
+                        tally.cursor = cursor
+                        cursor += tally.size
+        return 0
 
-    cdef Occurrence *new_places(self, size_t size) except NULL nogil:
-        """Room for a list of occurrences."""
-        cdef Block *block = self.blocks
-        cdef Occurrence *places
-        cdef size_t wanted
-        if block == NULL or block.size - block.used < size:
-            wanted = max(size, <size_t> 1 << 17)
-            # One item more than needed covers the block's own head.
-            block = <Block *> resized(NULL, wanted + sizeof(Block) // sizeof(Occurrence) + 1,
-                                      sizeof(Occurrence))
-            if block == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for {wanted} occurrences")
-            block.previous = self.blocks
-            block.size = wanted
-            block.used = 0
-            self.blocks = block
-        places = <Occurrence *> (block + 1) + block.used
-        block.used += size
-        return places
+    cdef bint is_tallied_before(self, uint64_t pair, size_t share) noexcept nogil:
+        cdef size_t number
+        for number in range(share):
+            if tally_of(&self.shares[number], pair).size:
+                return True
+        return False
 
-    # The queue.
+    cdef uint32_t list_pair(self, uint64_t pair, Tally total) except 0 nogil:
+        """A pair of this generation; where its places begin."""
+        cdef Pair entry
+        cdef uint32_t start = <uint32_t> self.listed
+        entry.pair = pair
+        entry.count = total.count
+        entry.size = total.size
+        entry.places = NULL
+        entry.first = start  # until there are places
+        put(&self.pairs, &entry)
+        self.listed += total.size
+        return start
 
     cdef int fill_queue(self) except -1 nogil:
         cdef size_t i
-        for i in range(self.pair_count):
-            if self.pairs[i].places != NULL:
-                self.push(<uint32_t> i)
+        cdef Pair *pair
+        for i in range(<size_t> 1 << self.pairs.bits):
+            pair = &self.pairs.slots[i]
+            if pair.size:
+                pair.places = self.listing + pair.first
+                pair.first = 0
+                append(&self.queue, self.queued(pair))
+        put_in_order(&self.queue)
         return 0
 
-    cdef inline bint before(self, const Queued *x, const Queued *y) noexcept nogil:
-        """Whether x is merged before y (points 6 and 7)."""
-        if x.count != y.count:
-            return x.count > y.count
-        if self.tie_break == GREATEST:
-            return self.greater(&self.pairs[x.pair], &self.pairs[y.pair])
-        return x.order < y.order
+    # The queue
 
-    cdef bint greater(self, const Pair *x, const Pair *y) noexcept nogil:
-        """Whether the strings of x are the greater ones; ids tell equal strings apart."""
-        cdef int order = self.compare_strings(x.left, y.left)
-        if order == 0:
-            order = self.compare_strings(x.right, y.right)
-        if order == 0:
-            return make_pair(x.left, x.right) > make_pair(y.left, y.right)
-        return order > 0
-
-    cdef int compare_strings(self, uint32_t x, uint32_t y) noexcept nogil:
-        cdef uint64_t x_start = self.string_ends[x - 1] if x else 0
-        cdef uint64_t y_start = self.string_ends[y - 1] if y else 0
-        cdef uint64_t x_size = self.string_ends[x] - x_start
-        cdef uint64_t y_size = self.string_ends[y] - y_start
-        cdef int order = memcmp(self.strings + x_start, self.strings + y_start,
-                                min(x_size, y_size))
-        if order == 0 and x_size != y_size:
-            return 1 if x_size > y_size else -1
-        return order
-
-    cdef Queued queued(self, uint32_t index) noexcept nogil:
+    cdef Queued queued(self, Pair *pair) noexcept nogil:
         """The pair as it stands now."""
-        cdef Pair *pair = &self.pairs[index]
         cdef Queued item
         item.count = pair.count
-        item.pair = index
-        item.order = 0
-        if self.tie_break == SMALLEST:
-            item.order = make_pair(pair.left, pair.right)
-        elif self.tie_break == FIRST:
-            while not self.stands(pair, pair.places[pair.first].position):
+        item.pair = pair.pair
+        item.order = pair.pair
+        if self.by_place:
+            while not self.stands(pair, pair.places[pair.first]):
                 pair.first += 1
-            item.order = pair.places[pair.first].position
+            item.order = pair.places[pair.first]
         return item
 
     cdef inline bint stands(self, const Pair *pair, uint32_t position) noexcept nogil:
         """Whether the pair still occurs at a listed position."""
-        return (self.cells[position] == pair.left
-                and self.cells[position + self.lengths[pair.left]] == pair.right)
+        cdef uint32_t left = <uint32_t> (pair.pair >> 32)
+        cdef uint32_t right = <uint32_t> pair.pair
+        cdef size_t behind = position + <size_t> self.tokens.lengths[left]
+        if self.corpus.narrow != NULL:
+            return self.corpus.narrow[position] == left and self.corpus.narrow[behind] == right
+        return self.corpus.wide[position] == left and self.corpus.wide[behind] == right
 
-    cdef int push(self, uint32_t index) except -1 nogil:
-        cdef Queued item
-        cdef size_t place = self.queue_size
-        cdef size_t parent
-        reserve(<void **> &self.queue, &self.queue_capacity, place + 1, sizeof(Queued))
-        item = self.queued(index)
-        self.queue_size += 1
-        while place > 0:
-            parent = (place - 1) // 4
-            if not self.before(&item, &self.queue[parent]):
-                break
-            self.queue[place] = self.queue[parent]
-            place = parent
-        self.queue[place] = item
-        return 0
-
-    cdef void replace_top(self, Queued item) noexcept nogil:
-        """Put an item in the place of the first one and let it sink."""
-        cdef size_t place = 0
-        cdef size_t child, best, last
-        while True:
-            child = 4 * place + 1
-            if child >= self.queue_size:
-                break
-            best = child
-            last = min(child + 4, self.queue_size)
-            for child in range(child + 1, last):
-                if self.before(&self.queue[child], &self.queue[best]):
-                    best = child
-            if not self.before(&self.queue[best], &item):
-                break
-            self.queue[place] = self.queue[best]
-            place = best
-        self.queue[place] = item
-
-    cdef void drop_top(self) noexcept nogil:
-        self.queue_size -= 1
-        if self.queue_size:
-            self.replace_top(self.queue[self.queue_size])
-
-    cdef Pair *best_pair(self) noexcept nogil:
-        """The pair to merge next, taken off the queue; NULL when training ends (point 6)."""
+    cdef bint take_best(self, Pair *best, size_t *work) noexcept nogil:
+        """The pair to merge next, taken off the queue; False: there is none (point 6)."""
         cdef Queued top
         cdef Pair *pair
-        while self.queue_size:
-            top = self.queue[0]
-            pair = &self.pairs[top.pair]
+        while self.queue.size:
+            top = self.queue.items[0]
+            pair = slot_of(&self.pairs, top.pair)
             if pair.count == top.count:
-                self.drop_top()
-                return pair
-            if pair.count >= self.minimum:
-                self.replace_top(self.queued(top.pair))
+                drop_top(&self.queue)
+                best[0] = pair[0]
+                return True
+            if pair.count >= self.threshold:
+                sink(&self.queue, 0, self.queued(pair))
             else:
-                self.drop_top()
-        return NULL
+                drop_top(&self.queue)
+            work[0] += 1
+        return False
 
-    # Merging.
+    # Merging
 
-    cdef bint advance(self, size_t merges_wanted, size_t work) except -1 nogil:
-        """Merge until so many merges are there or so many occurrences were read.
-
-        False when training has ended.
-        """
-        cdef Pair *pair
-        cdef size_t done = 0
-        while self.merge_count < merges_wanted and done < work:
-            pair = self.best_pair()
-            if pair == NULL:
-                return False
-            done += pair.size
-            self.record(pair)
-            self.merge(pair)
-        return self.merge_count < merges_wanted
+    cdef int advance(self, size_t merges_wanted) except -1 nogil:
+        """Merge until so many merges are there, or so many places were read."""
+        cdef Pair pair
+        cdef size_t work = 0
+        while self.merge_count < merges_wanted:
+            if work > self.slice_size:
+                return MORE
+            if self.is_full() or not self.take_best(&pair, &work):
+                return EXHAUSTED
+            work += pair.size
+            self.has_merged = True
+            self.record(&pair)
+            self.merge(&pair)
+        return DONE
 
     cdef int record(self, const Pair *pair) except -1 nogil:
         """Note the merge and make its token (point 8)."""
         cdef size_t n = self.merge_count
+        cdef uint32_t left = <uint32_t> (pair.pair >> 32)
+        cdef uint32_t right = <uint32_t> pair.pair
         reserve(<void **> &self.merges, &self.merge_capacity, 2 * n + 2, sizeof(uint32_t))
         reserve(<void **> &self.counts, &self.count_capacity, n + 1, sizeof(int64_t))
-        self.add_token(self.lengths[pair.left] + self.lengths[pair.right])
-        if self.tie_break == GREATEST:
-            self.copy_string(pair.left)
-            self.copy_string(pair.right)
-            self.end_string()
-        self.merges[2 * n] = pair.left
-        self.merges[2 * n + 1] = pair.right
+        add_joined(&self.tokens, left, right)
+        self.merges[2 * n] = left
+        self.merges[2 * n + 1] = right
         self.counts[n] = pair.count
         self.merge_count = n + 1
         return 0
 
-    cdef int add_token(self, uint32_t length) except -1 nogil:
-        reserve(<void **> &self.lengths, &self.length_capacity,
-                self.token_count + 1, sizeof(uint32_t))
-        self.lengths[self.token_count] = length
-        self.token_count += 1
-        return 0
-
-    cdef int add_string(self, const uint8_t *string, size_t size) except -1 nogil:
-        if size == 0:
-            return 0  # there may be no memory yet
-        reserve(<void **> &self.strings, &self.string_capacity, self.string_size + size, 1)
-        memcpy(self.strings + self.string_size, string, size)
-        self.string_size += size
-        return 0
-
-    cdef int copy_string(self, uint32_t token) except -1 nogil:
-        """Append the string of a token to the string of the token in the making."""
-        cdef uint64_t start = self.string_ends[token - 1] if token else 0
-        cdef size_t size = self.string_ends[token] - start
-        # Room first, for the string to be copied lies in the memory that may move.
-        reserve(<void **> &self.strings, &self.string_capacity, self.string_size + size, 1)
-        return self.add_string(self.strings + start, size)
-
-    cdef int end_string(self) except -1 nogil:
-        reserve(<void **> &self.string_ends, &self.end_capacity,
-                self.token_count, sizeof(uint64_t))
-        self.string_ends[self.token_count - 1] = self.string_size
-        return 0
-
     cdef int merge(self, const Pair *pair) except -1 nogil:
-        """Replace a pair by the newest token everywhere and bring all counts up to date.
-
-        A merged place takes the pair (l, left) from its left neighbor l and gives it (l, new);
-        on the right, (right, r) becomes (new, r). What lies to the right is known only when
-        the next place is looked at: if that begins where this one ends, two new tokens are
-        neighbors, and what stood between them was (right, left).
-        """
-        cdef uint32_t *cells = self.cells
-        cdef uint32_t left = pair.left
-        cdef uint32_t right = pair.right
-        cdef uint32_t new = <uint32_t> (self.token_count - 1)
-        cdef uint32_t left_length = self.lengths[left]
-        cdef uint32_t new_length = self.lengths[new]
-        cdef uint32_t i, position, neighbor
-        cdef uint32_t previous_end = 0  # no place begins in cell 0, which is a separator
-        cdef int64_t between = 0
-        cdef Occurrence place
-        cdef Occurrence previous = Occurrence(0, 0)
-        cdef size_t first_new_pair = self.pair_count
-        prepare_side(&self.left_side, pair.size, self.token_count)
-        prepare_side(&self.right_side, pair.size, self.token_count)
-        for i in range(pair.first, pair.size):
-            place = pair.places[i]
-            position = place.position
-            if cells[position] != left or cells[position + left_length] != right:
-                continue
-            if position == previous_end:
-                self.note(&self.right_side, new, previous)
-                between += self.weights[place.sequence]
+        """Replace a pair by the newest token everywhere and bring all counts up to date."""
+        cdef Merge merge
+        cdef size_t start = pair.first
+        cdef size_t size, i
+        memset(&merge, 0, sizeof(Merge))  # no place begins in cell 0, which is a separator
+        merge.left = <uint32_t> (pair.pair >> 32)
+        merge.right = <uint32_t> pair.pair
+        merge.new = <uint32_t> (self.tokens.count - 1)
+        merge.left_length = self.tokens.lengths[merge.left]
+        merge.new_length = self.tokens.lengths[merge.new]
+        reserve_totals(&self.left_side, self.tokens.count)
+        reserve_totals(&self.right_side, self.tokens.count)
+        while start < pair.size:
+            size = min(pair.size - start, self.slice_size)
+            reserve_events(&self.left_side, size)
+            reserve_events(&self.right_side, size)
+            if self.corpus.narrow != NULL:
+                merge_places(self.corpus.narrow, self, &merge, pair.places + start, size)
             else:
-                if cells[previous_end] != SEPARATOR:
-                    self.note(&self.right_side, cells[previous_end], previous)
-                neighbor = cells[position - 1]
-                if neighbor != SEPARATOR:
-                    self.note(&self.left_side, neighbor,
-                              Occurrence(position - self.lengths[neighbor], place.sequence))
-            previous = place
-            previous_end = position + new_length
-            cells[position + left_length - 1] = HOLE
-            cells[position + left_length] = HOLE
-            cells[position] = new
-            cells[previous_end - 1] = new
-        if cells[previous_end] != SEPARATOR:
-            self.note(&self.right_side, cells[previous_end], previous)
+                merge_places(self.corpus.wide, self, &merge, pair.places + start, size)
+            start += size
+            if start < pair.size:
+                with gil:
+                    PyErr_CheckSignals()
+        if self.corpus.narrow != NULL:
+            settle_pending(self.corpus.narrow, &self.right_side, &merge)
+        else:
+            settle_pending(self.corpus.wide, &self.right_side, &merge)
         # The merged pair itself may lose here, too: it is not queued any more.
-        self.lose(right, left, between)
-        self.settle_left(left, new)
-        self.settle_right(right, new)
-        for i in range(<uint32_t> first_new_pair, <uint32_t> self.pair_count):
-            self.push(i)
+        self.lose(make_pair(merge.right, merge.left), merge.between)
+        self.settle(&self.left_side, merge.left, merge.new)
+        self.settle(&self.right_side, merge.right, merge.new)
+        for i in range(self.born_count):
+            push(&self.queue, self.queued(slot_of(&self.pairs, self.born[i])))
+        self.born_count = 0
         return 0
 
-    cdef inline void note(self, Side *side, uint32_t neighbor, Occurrence place) noexcept nogil:
-        cdef Neighbor *total = &side.neighbors[neighbor]
-        cdef Event *event = &side.events[side.size]
-        event.neighbor = neighbor
-        event.place = place
-        side.size += 1
-        total.weight += self.weights[place.sequence]
-        total.size += 1
-
-    cdef int settle_left(self, uint32_t left, uint32_t new) except -1 nogil:
-        """(l, left) became (l, new)."""
-        cdef Side *side = &self.left_side
-        cdef Neighbor *total
+    cdef int settle(self, Side *side, uint32_t old, uint32_t new) except -1 nogil:
+        """What stood beside an old token stands beside the new one."""
+        cdef Total *total
         cdef uint32_t neighbor
         cdef size_t i
-        for i in range(side.size):
-            neighbor = side.events[i].neighbor
-            total = &side.neighbors[neighbor]
-            if total.size:
-                self.lose(neighbor, left, total.weight)
-                self.gain(neighbor, new, total)
-            add_place(total, side.events[i].place)
+        cdef bint is_listed = False
+        for i in range(side.neighbor_count):
+            if i + NEIGHBORS_AHEAD < side.neighbor_count:
+                tokbpe_prefetch(home_of(
+                    &self.pairs, beside(side, side.neighbors[i + NEIGHBORS_AHEAD], old)))
+            neighbor = side.neighbors[i]
+            total = &side.totals[neighbor]
+            if neighbor != new:  # what stood between two new tokens is already counted
+                self.lose(beside(side, neighbor, old), total.weight)
+            if total.weight >= self.threshold:
+                self.gain(beside(side, neighbor, new), total)
+                is_listed = True
+        if is_listed:
+            list_events(side)
         clear_side(side)
         return 0
 
-    cdef int settle_right(self, uint32_t right, uint32_t new) except -1 nogil:
-        """(right, r) became (new, r); what stood between two new tokens is already counted."""
-        cdef Side *side = &self.right_side
-        cdef Neighbor *total
-        cdef uint32_t neighbor
-        cdef size_t i
-        for i in range(side.size):
-            neighbor = side.events[i].neighbor
-            total = &side.neighbors[neighbor]
-            if total.size:
-                if neighbor != new:
-                    self.lose(right, neighbor, total.weight)
-                self.gain(new, neighbor, total)
-            add_place(total, side.events[i].place)
-        clear_side(side)
-        return 0
+    cdef inline void lose(self, uint64_t pair, int64_t weight) noexcept nogil:
+        """Lower a count; a pair that was always too rare is not known."""
+        cdef Pair *slot = slot_of(&self.pairs, pair)
+        if slot.size:
+            slot.count -= weight
 
-    cdef inline void lose(self, uint32_t left, uint32_t right, int64_t weight) noexcept nogil:
-        """Lower a count; pairs that were always too rare are not known or not listed."""
-        cdef uint32_t index = find_pair(&self.table, make_pair(left, right))
-        if index != NOT_FOUND:
-            self.pairs[index].count -= weight
-
-    cdef int gain(self, uint32_t left, uint32_t right, Neighbor *total) except -1 nogil:
-        """Make a pair with the new token, if it is frequent enough ever to be merged."""
-        cdef Pair *pair
-        if total.weight >= self.minimum:
-            total.places = self.new_places(total.size)
-            pair = self.known_pair(left, right)
-            pair.count = total.weight
-            pair.size = total.size
-            pair.places = total.places
-        total.weight = 0
-        total.size = 0
+    cdef int gain(self, uint64_t key, Total *total) except -1 nogil:
+        """A pair with the new token."""
+        cdef Pair pair
+        total.places = new_places(&self.blocks, total.size)
+        pair.pair = key
+        pair.count = total.weight
+        pair.places = total.places
+        pair.size = total.size
+        pair.first = 0
+        put(&self.pairs, &pair)
+        reserve(<void **> &self.born, &self.born_capacity, self.born_count + 1, sizeof(uint64_t))
+        self.born[self.born_count] = key
+        self.born_count += 1
         return 0
 
 
-cdef int prepare_side(Side *side, size_t events, size_t tokens) except -1 nogil:
-    """Room for the events of one merge; all totals are zero between merges."""
-    cdef size_t known = side.neighbor_capacity
-    reserve(<void **> &side.events, &side.capacity, events, sizeof(Event))
-    reserve(<void **> &side.neighbors, &side.neighbor_capacity, tokens, sizeof(Neighbor))
-    memset(side.neighbors + known, 0, (side.neighbor_capacity - known) * sizeof(Neighbor))
+cdef int go_through(const Cell *cells, Trainer trainer, Share *share, size_t last) except -1 nogil:
+    """What this phase of a recount does with some cells."""
+    cdef const Corpus *corpus = &trainer.corpus
+    if trainer.phase == COUNT_DENSE:
+        count_dense(cells, corpus, share, last)
+    elif trainer.phase == FILL_SIEVE:
+        fill_sieve(cells, corpus, share, trainer.sieve.bits, last)
+    elif trainer.phase == COUNT_HASHED:
+        count_hashed(cells, corpus, &trainer.sieve, share, last)
+    elif trainer.phase == LIST_DENSE:
+        list_dense(cells, share, trainer.listing, last)
+    else:
+        list_hashed(cells, &trainer.sieve, share, trainer.listing, last)
     return 0
 
 
-cdef inline void add_place(Neighbor *total, Occurrence place) noexcept nogil:
-    if total.places != NULL:
-        total.places[0] = place
-        total.places += 1
+cdef void merge_places(
+    Cell *cells, Trainer trainer, Merge *merge, const uint32_t *places, size_t size
+) noexcept nogil:
+    """Merge some of the places of a pair, where it still stands."""
+    cdef Cell separator = <Cell> SEPARATOR
+    cdef Cell hole = <Cell> HOLE
+    cdef Cell left = <Cell> merge.left
+    cdef Cell right = <Cell> merge.right
+    cdef Cell new = <Cell> merge.new
+    cdef Cell neighbor
+    cdef const uint32_t *lengths = trainer.tokens.lengths
+    cdef Side *left_side = &trainer.left_side
+    cdef Side *right_side = &trainer.right_side
+    cdef uint32_t left_length = merge.left_length
+    cdef uint32_t position
+    cdef int64_t weight = 0
+    cdef size_t run_end = 0
+    cdef const Run *run
+    cdef size_t i
+    for i in range(size):
+        if i + PLACES_AHEAD < size:
+            tokbpe_prefetch(&cells[places[i + PLACES_AHEAD]])
+        position = places[i]
+        if cells[position] != left or cells[position + left_length] != right:
+            continue
+        if position >= run_end:
+            run = run_of(&trainer.corpus, position)
+            run_end = run.end
+            weight = run.weight
+        if position == merge.previous_end:
+            note(right_side, merge.new, merge.previous, merge.previous_weight)
+            merge.between += weight
+        else:
+            settle_pending(cells, right_side, merge)
+            neighbor = cells[position - 1]
+            if neighbor != separator:
+                note(left_side, neighbor, position - lengths[neighbor], weight)
+        merge.previous = position
+        merge.previous_end = position + merge.new_length
+        merge.previous_weight = weight
+        cells[position + left_length - 1] = hole
+        cells[position + left_length] = hole
+        cells[position] = new
+        cells[merge.previous_end - 1] = new
+
+
+cdef inline void settle_pending(const Cell *cells, Side *right_side, const Merge *merge) noexcept nogil:
+    """Note what stands to the right of the last merged place, and was not merged."""
+    cdef Cell neighbor = cells[merge.previous_end]
+    if neighbor != <Cell> SEPARATOR:
+        note(right_side, neighbor, merge.previous, merge.previous_weight)
+
+
+cdef inline void note(
+    Side *side, uint32_t neighbor, uint32_t position, int64_t weight
+) noexcept nogil:
+    cdef Total *total = &side.totals[neighbor]
+    side.events[side.size] = Event(neighbor, position)
+    side.size += 1
+    if total.size == 0:
+        side.neighbors[side.neighbor_count] = neighbor
+        side.neighbor_count += 1
+    total.weight += weight
+    total.size += 1
+
+
+cdef inline uint64_t beside(const Side *side, uint32_t neighbor, uint32_t token) noexcept nogil:
+    return make_pair(neighbor, token) if side.is_left else make_pair(token, neighbor)
+
+
+cdef int reserve_totals(Side *side, size_t tokens) except -1 nogil:
+    """Room for any neighbors; all totals are zero between merges."""
+    cdef size_t known = side.total_capacity
+    reserve(<void **> &side.totals, &side.total_capacity, tokens, sizeof(Total))
+    memset(side.totals + known, 0, (side.total_capacity - known) * sizeof(Total))
+    reserve(<void **> &side.neighbors, &side.neighbor_capacity, tokens, sizeof(uint32_t))
+    return 0
+
+
+cdef int reserve_events(Side *side, size_t more) except -1 nogil:
+    """Room for so many events more, and the one that is pending."""
+    reserve(<void **> &side.events, &side.capacity, side.size + more + 1, sizeof(Event))
+    return 0
+
+
+cdef void list_events(Side *side) noexcept nogil:
+    cdef Total *total
+    cdef size_t i
+    for i in range(side.size):
+        total = &side.totals[side.events[i].neighbor]
+        if total.places != NULL:
+            total.places[0] = side.events[i].position
+            total.places += 1
 
 
 cdef void clear_side(Side *side) noexcept nogil:
     cdef size_t i
-    for i in range(side.size):
-        side.neighbors[side.events[i].neighbor].places = NULL
+    for i in range(side.neighbor_count):
+        side.totals[side.neighbors[i]] = Total(0, 0, NULL)
+    side.neighbor_count = 0
     side.size = 0
 
 
-cdef int64_t checked_weight(value, size_t index) except -1:
-    """The weight of a sequence."""
-    return arguments.sequence_weight(value, index)
+cdef void close_side(Side *side) noexcept nogil:
+    free(side.events)
+    free(side.totals)
+    free(side.neighbors)
 
 
 def train_steps(
@@ -670,15 +801,12 @@ def train_steps(
 
     The twin of `tokbpe.reference.train_steps`.
     """
-    arguments.threads(threads)
     cdef Trainer trainer = Trainer(
-        sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break)
-    cdef size_t wanted = trainer.merges_wanted
+        sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break, threads)
     cdef size_t n = 0
-    while n < wanted:
-        with nogil:
-            trainer.advance(n + 1, SLICE)
-        PyErr_CheckSignals()
+    while n < trainer.merges_wanted:
+        while trainer.go_on(n + 1):
+            pass
         if trainer.merge_count == n:
             return
         yield (trainer.merges[2 * n], trainer.merges[2 * n + 1]), trainer.counts[n]
@@ -704,13 +832,11 @@ def train(
     cdef Trainer trainer = None
     cdef bint more = True
     with suppress(*arguments.kept_interrupts(on_interrupt)):
-        arguments.threads(threads)
         trainer = Trainer(
-            sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break)
+            sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break,
+            threads)
         while more:
-            with nogil:
-                more = trainer.advance(trainer.merges_wanted, SLICE)
-            PyErr_CheckSignals()
+            more = trainer.go_on(trainer.merges_wanted)
             if progress is not None and trainer.merge_count:
                 progress(trainer.merge_count, trainer.merges_wanted)
     if trainer is None:  # interrupted before there was anything
