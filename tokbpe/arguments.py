@@ -44,7 +44,7 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("tokbpe."):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, stacklevel=level - 1)
+    warnings.warn(message, stacklevel=level)
 
 
 def choice(value: object, name: str, allowed: Iterable[str]) -> str:

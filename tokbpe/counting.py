@@ -331,10 +331,11 @@ class PieceCounts(Mapping[bytes, int]):
         """Whether these are the same counts of the same pieces, in the same order."""
         if not isinstance(other, PieceCounts):
             return NotImplemented
+        both: list[tuple[Any, Any]] = [*zip(self.arrays, other.arrays)]
         return (
             same_pieces(self._settings, other._settings)
             and self._ordered == other._ordered
-            and all(np.array_equal(mine, others) for mine, others in zip(self.arrays, other.arrays))
+            and all(np.array_equal(mine, others) for mine, others in both)
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokbpe import (
     arguments,
     blocks,
+    continuing,
     engines,
     methods,
     native,
@@ -820,7 +821,7 @@ class Tokenizer:
 
     def truncated(self, vocabulary_size: int) -> "Tokenizer":
         """The tokenizer that training to a smaller size gives: a prefix of the merges."""
-        return self._like(methods.truncated(self._vocabulary, vocabulary_size))
+        return self._like(continuing.truncated(self._vocabulary, vocabulary_size))
 
     def extended(
         self,
@@ -841,7 +842,7 @@ class Tokenizer:
             threads=threads,
             on_interrupt=on_interrupt,
         )
-        return self._like(methods.extended(self._vocabulary, corpus, options))
+        return self._like(continuing.extended(self._vocabulary, corpus, options))
 
     def _like(self, vocabulary: Vocabulary) -> "Tokenizer":
         """The tokenizer of another vocabulary, with this one's engine and limit."""
