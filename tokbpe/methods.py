@@ -364,8 +364,11 @@ def word_rows(counts: PieceCounts) -> tuple[Rows, list[bytes]]:
                 raise
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
     last_characters = np.cumsum(begins_character)[ends.astype(np.int64) - 1] - 1
-    known, places = np.unique(codes, return_inverse=True)
-    ids = places.astype(np.uint32 if 2 * len(known) > 0xFFFF else np.uint16) * 2 + 1
+    met = np.zeros(int(codes.max()) + 1, bool)
+    met[codes] = True
+    known = np.flatnonzero(met)
+    ids_of_codes = np.cumsum(met).astype(np.uint32 if 2 * len(known) > 0xFFFF else np.uint16)
+    ids = (2 * ids_of_codes - 1)[codes]
     ids[last_characters] += 1
     return Rows(ids, (last_characters + 1).astype(np.uint64)), [
         chr(code).encode("utf-8") for code in known

@@ -10,7 +10,8 @@ from tokbpe.patterns import Pattern
 
 SLICE_SIZE: int
 CHUNK_SIZE: int
-BATCH_SIZE: int
+
+def use_batches(most_bytes: int, most_documents: int) -> None: ...
 
 @final
 class TextView:

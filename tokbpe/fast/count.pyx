@@ -66,13 +66,18 @@ cdef enum:
     LEAST_BITS = 11
 
 # So many bytes or documents are gathered before they are counted.
-cdef enum:
-    BATCH_BYTES = 67108864
-    BATCH_DOCUMENTS = 1048576
+cdef size_t batch_bytes = 67108864
+cdef size_t batch_documents = 1048576
 
 SLICE_SIZE = SLICE
 CHUNK_SIZE = CHUNK
-BATCH_SIZE = BATCH_BYTES
+
+
+def use_batches(most_bytes, most_documents):
+    """Gather so many from now on. For tests."""
+    global batch_bytes, batch_documents
+    batch_bytes = most_bytes
+    batch_documents = most_documents
 
 
 # Documents
@@ -455,7 +460,7 @@ cdef class PieceCounting(Groups):
         self.total += self.documents[self.count].size
         self.count += 1
         self.owners.append(document)
-        if self.total >= <size_t> BATCH_BYTES or self.count >= <size_t> BATCH_DOCUMENTS:
+        if self.total >= batch_bytes or self.count >= batch_documents:
             self.count_batch()
         return 0
 

@@ -14,8 +14,7 @@ from .special cimport SpecialTable
 
 
 # A thread is started for so many bytes at least: else it costs more than it brings.
-cdef enum:
-    THREAD_TEXT = 262144
+cdef size_t thread_text
 
 
 # A document, or a part of one: data[first:last], and the special token behind it.
