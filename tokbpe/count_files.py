@@ -8,10 +8,12 @@ which tells the order in which pieces were first met. The facts stand in its met
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +24,18 @@ from tokbpe import files
 
 VERSION = 1
 DTYPES = {"data": "|u1", "ends": "<u8", "counts": "<i8"}
+# What NumPy and the modules below it raise for files that are not as they should be.
+DAMAGE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 METADATA = b"tokbpe counts"
 COLUMNS = ("piece", "count", "first")
 # The pieces of one part of a corpus have so many places of the order.
@@ -89,17 +103,9 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
             about = json.loads(parts.pop("about").tobytes())
             version = about.pop("version")
             expected = about.pop("sha256")
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-            EOFError,
-            AttributeError,
-            zipfile.BadZipFile,
-            zipfile.LargeZipFile,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a wrong place
+                raise
             raise ValueError(f"these are no counts that tokbpe saved: {error}") from error
         if version != VERSION:
             raise ValueError(f"the counts have version {version!r}; this tokbpe reads {VERSION}")

@@ -23,8 +23,9 @@ def checked(progress: object) -> None:
 def reporting(progress: Progress, unit: str, **options: Any) -> Iterator[Report | None]:
     """What is to be called while one kind of work is done; True shows a bar on a terminal.
 
-    options: of the bar.
+    options: of the bar. TypeError for what is neither a bool nor a function.
     """
+    checked(progress)
     if callable(progress):
         yield progress
     elif not progress:
