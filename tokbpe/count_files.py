@@ -163,29 +163,42 @@ def save_parquet(
 def load_parquet(
     sources: Sequence[files.Path],
 ) -> tuple[Arrays, list[dict[str, Any] | None], bool]:
-    """The counts of files, or of folders of files, in the order of `first`;
-    the facts of each, if they are there; and whether there is an order. Pieces may repeat.
+    """The counts of files, or of folders of files, in the order of `first`; the facts of each
+    file, if they are there, in this order; and whether there is one. Pieces may repeat.
 
     ValueError, naming the file, the column and the row, for what are no counts.
     """
     pq = parquet()
     import pyarrow as pa
 
-    tables, facts = [], []
+    found = []
     for path in sources:
-        name = os.fsdecode(path)
-        with naming(name):
-            table = pq.read_table(name)
-            metadata = (table.schema.metadata or {}).get(METADATA)
-            facts.append(None if metadata is None else json.loads(metadata))
-            names = [name for name in COLUMNS if name != "first" or name in table.column_names]
-            tables.append(pa.table({name: column(table, name) for name in names}))
-    ordered = all("first" in table.column_names for table in tables)
-    whole = pa.concat_tables([table.select(COLUMNS[: 2 + ordered]) for table in tables])
+        for name in files_of(os.fsdecode(path)):
+            with naming(name):
+                table = pq.read_table(name)
+                metadata = (table.schema.metadata or {}).get(METADATA)
+                facts = None if metadata is None else json.loads(metadata)
+                names = [name for name in COLUMNS if name != "first" or name in table.column_names]
+                found.append((pa.table({name: column(table, name) for name in names}), facts))
+    if not found:
+        raise ValueError(f"there are no files in {', '.join(map(os.fsdecode, sources))}")
+    ordered = all("first" in table.column_names for table, _ in found)
+    if ordered:
+        found.sort(key=lambda file: file[0]["first"][0].as_py() if len(file[0]) else 0)
+    whole = pa.concat_tables([table.select(COLUMNS[: 2 + ordered]) for table, _ in found])
     if ordered:
         whole = whole.sort_by("first")
     data, ends = flat(whole["piece"].combine_chunks())
-    return checked(Arrays(data, ends, whole["count"].to_numpy())), facts, ordered
+    arrays = checked(Arrays(data, ends, whole["count"].to_numpy()))
+    return arrays, [facts for _, facts in found], ordered
+
+
+def files_of(path: str) -> list[str]:
+    """A file, or the files of a folder; as others, without what begins with `.` or `_`."""
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(name for name in os.listdir(path) if name[0] not in "._")
+    return [os.path.join(path, name) for name in names]
 
 
 def column(table: Any, name: str) -> Any:

@@ -212,10 +212,10 @@ class PieceCounts(Mapping[bytes, int]):
 
     # Together
 
-    def __add__(self, other: "PieceCounts") -> "PieceCounts":
-        """The counts of both, in the order of this one, and behind it that of the other.
+    def __iadd__(self, other: "PieceCounts") -> "PieceCounts":
+        """Add other counts to these; pieces that are new follow in the order of the other.
 
-        ValueError if their patterns or special tokens are not the same.
+        ValueError, and nothing done, if their patterns or special tokens are not the same.
         """
         if not isinstance(other, PieceCounts):
             return NotImplemented
@@ -224,13 +224,23 @@ class PieceCounts(Mapping[bytes, int]):
                 f"counts of {self._settings.as_plain()} and of {other._settings.as_plain()} "
                 "are of different pieces: they cannot be added"
             )
+        table = self._settings.new_table()
+        table.add_counts(*other.arrays)
+        self._take(table, other._record)
+        self._ordered = self._ordered and other._ordered
+        self._pruned = max(self._pruned, other._pruned)
+        return self
+
+    def __add__(self, other: "PieceCounts") -> "PieceCounts":
+        """The counts of both, in the order of this one, and behind it that of the other.
+
+        ValueError if their patterns or special tokens are not the same.
+        """
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
         both = self._of(self._settings)
-        for counts in (self, other):
-            table = self._settings.new_table()
-            table.add_counts(*counts.arrays)
-            both._take(table, counts._record)
-        both._ordered = self._ordered and other._ordered
-        both._pruned = max(self._pruned, other._pruned)
+        both += self
+        both += other
         return both
 
     def prune(self, min_count: int) -> "PieceCounts":
@@ -435,9 +445,10 @@ class PieceCounts(Mapping[bytes, int]):
         counts._table.add_counts(*arrays)
         counts._ordered = ordered
         counts._pruned = max((found["pruned"] for found in told), default=0)
-        counts._record = Record.unknown()
-        if len(told) == 1 and len(facts) == 1:
-            counts._record = Record.from_plain(told[0]["record"])
+        for part in facts:
+            counts._record.join(
+                Record.unknown() if part is None else Record.from_plain(part["record"])
+            )
         return counts
 
     def __reduce__(self) -> tuple[Any, ...]:
