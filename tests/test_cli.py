@@ -344,6 +344,39 @@ def test_train_into_a_folder_that_is_not_there(run, monkeypatch):
     assert (code, error) == (1, "tokbpe: error: absent: there is no such folder\n")
 
 
+# count
+
+
+@pytest.mark.parametrize("name", ["counts.npz", "counts.parquet"])
+def test_count(run, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    options = "--pattern gpt2 --special <|e|> --threads 2"
+    assert run("count", "text", "other", "-o", name, *options.split()) == (0, b"", "")
+    options = "--vocab-size 264 --reserved BOS --reserved EOS --threads 1"
+    assert run("train", "--counts", name, "-o", "new", *options.split()) == (0, b"", "")
+    assert Path("new").read_bytes() == Path("saved").read_bytes()
+    code, _, error = run("count", "text", "-o", name)
+    assert (code, error.count("\n")) == (1, 1) and "no file is ever replaced" in error
+
+
+def test_count_words_of_lines_on_standard_input(run, monkeypatch):
+    standard_input(monkeypatch, b"low lower\nlow")
+    options = "--pattern words --documents line --engine reference"
+    assert run("count", "-", "-o", "counts.npz", *options.split()) == (0, b"", "")
+    assert run("train", "--counts", "counts.npz", "-o", "new", "--method", "word") == (0, b"", "")
+    expected = Tokenizer(["low lower", "low"], method="word")
+    assert Tokenizer.load("new").fingerprint() == expected.fingerprint()
+
+
+def test_train_with_what_are_no_counts(run):
+    code, output, error = run("train", "--counts", "text", "-o", "new")
+    assert (code, output) == (1, b"")
+    assert error.startswith("tokbpe: error: text: these are no counts that tokbpe saved: ")
+    code, _, error = run("train", "--counts", "absent", "-o", "new")
+    assert (code, error) == (1, "tokbpe: error: absent: No such file or directory\n")
+
+
 # encode
 
 
@@ -723,7 +756,14 @@ def test_check_takes_some_seconds_only():
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        ("train", "FILE"),
+        ("train", "-o/--output"),
+        ("train -o new", "give the FILEs to learn from, or --counts"),
+        ("train text -o new --counts text", "give the FILEs to learn from, or --counts"),
+        ("train -o new --counts text --pattern gpt2", "--pattern and --special are those of"),
+        ("train text -o new --threads 0", "must be from 1 to"),
+        ("count -o new", "FILE"),
+        ("count text -o -", "-o must be a file"),
+        ("count text -o new --pattern cl200k", "pattern 'cl200k' is none of"),
         ("train text", "-o/--output"),
         ("train text -o -", "-o must be a file"),
         ("train - - -o new", "- can be read once only"),

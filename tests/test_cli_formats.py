@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from huggingface_samples import template, token
-from tokbpe import Tokenizer, cli, describe, engines, patterns, usage
-from tokbpe.formats import detect, files, tiktoken_known
+from tokbpe import Tokenizer, cli, describe, engines, files, patterns, usage
+from tokbpe.formats import detect, tiktoken_known
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import Vocabulary
 

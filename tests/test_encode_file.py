@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import FLAGS
-from tokbpe import Tokenizer, blocks, engines, patterns, reference
+from tokbpe import Tokenizer, blocks, engines, patterns, reading, reference
 from tokbpe.vocabulary import Vocabulary
 
 core = pytest.mark.core
@@ -36,8 +36,8 @@ DATA = st.lists(
 ).map(b"".join)
 
 
-def all_cuts(data, places=blocks.BEFORE_SPACE_OR_BEHIND_LINE, spellings=()):
-    return {blocks.safe_cut(data, end, places, spellings) for end in range(len(data) + 1)} - {0}
+def all_cuts(data, places=reading.BEFORE_SPACE_OR_BEHIND_LINE, spellings=()):
+    return {reading.safe_cut(data, end, places, spellings) for end in range(len(data) + 1)} - {0}
 
 
 @core
@@ -87,17 +87,17 @@ def test_where_safe_cuts_are(data, cuts):
 def test_the_last_cut_is_found_across_windows(monkeypatch):
     data = b"word " + b"." * 1000 + b" " + b"x" * 500
     for window in (2, 3, 7, 100, 501, 1001, 5000):
-        monkeypatch.setattr(blocks, "WINDOW", window)
-        assert blocks.safe_cut(data, len(data), blocks.BEFORE_SPACE, ()) == 1005
-        assert blocks.safe_cut(data, 1004, blocks.BEFORE_SPACE, ()) == 4
+        monkeypatch.setattr(reading, "WINDOW", window)
+        assert reading.safe_cut(data, len(data), reading.BEFORE_SPACE, ()) == 1005
+        assert reading.safe_cut(data, 1004, reading.BEFORE_SPACE, ()) == 4
 
 
 def test_no_token_touches_a_cut():
     data = b"low <s> low<s> <s>low low"
-    assert all_cuts(data, blocks.BEFORE_SPACE, [b"<s>"]) == {3}
-    assert all_cuts(data, blocks.BEFORE_SPACE, [b"low"]) == {7, 14}
-    assert all_cuts(data, blocks.BEFORE_SPACE, [b"<s> "]) == {3}
-    assert all_cuts(data, blocks.BEFORE_SPACE, [b" "]) == set()
+    assert all_cuts(data, reading.BEFORE_SPACE, [b"<s>"]) == {3}
+    assert all_cuts(data, reading.BEFORE_SPACE, [b"low"]) == {7, 14}
+    assert all_cuts(data, reading.BEFORE_SPACE, [b"<s> "]) == {3}
+    assert all_cuts(data, reading.BEFORE_SPACE, [b" "]) == set()
 
 
 # Blocks of a file
@@ -423,7 +423,7 @@ def test_errors_behind_a_document_in_parts():
 
 
 def test_documents_that_are_too_large(monkeypatch):
-    monkeypatch.setattr(blocks, "MOST_BYTES", 1000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
     data = b"low\n" + b"low" * 1000
     with pytest.raises(ValueError, match="^document 1 has no place where it could be cut in more"):
         list(made("gpt2", "fast").encode_file(io.BytesIO(data), documents="line", block_bytes=9))

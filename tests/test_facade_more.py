@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import PATTERN_TEXTS
-from tokbpe import StreamDecoder, Tokenizer, engines
-from tokbpe.formats import files
+from tokbpe import StreamDecoder, Tokenizer, engines, files
 from tokbpe.vocabulary import Vocabulary
 
 CORPUS = "low lower lowest 你好 😀😀 naïve aaaa" * 3

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokbpe import Tokenizer, engines, patterns
-from tokbpe.formats import files, gpt2
+from tokbpe import Tokenizer, engines, files, patterns
+from tokbpe.formats import gpt2
 from tokbpe.vocabulary import Vocabulary
 
 BYTES = tuple(bytes([byte]) for byte in range(256))

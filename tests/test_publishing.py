@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tokbpe.formats import files
+from tokbpe import files
 
 WAYS = ["unnamed", "named", "renamed"]
 # How a process chooses the way; the lines before a script.
@@ -173,7 +173,7 @@ def test_a_write_that_fails_leaves_nothing(way, folder, monkeypatch, error):
 
 
 def script(way, lines, *arguments):
-    text = f"way = {way!r}\n{CHOOSE}\nimport sys\nfrom tokbpe.formats import files\n{lines}"
+    text = f"way = {way!r}\n{CHOOSE}\nimport sys\nfrom tokbpe import files\n{lines}"
     return subprocess.Popen(
         [sys.executable, "-c", text, *map(str, arguments)],
         stdout=subprocess.PIPE,

@@ -1,8 +1,9 @@
 """Byte-pair-encoding tokenizers that people can read and that run fast."""
 
+from tokbpe.counting import PieceCounts
 from tokbpe.stream import StreamDecoder, decode_stream
 from tokbpe.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
 
-__all__ = ["StreamDecoder", "Tokenizer", "__version__", "decode_stream"]
+__all__ = ["PieceCounts", "StreamDecoder", "Tokenizer", "__version__", "decode_stream"]

@@ -7,6 +7,8 @@ named for a fault returns the exception, for its caller to raise.
 import mmap
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,6 +35,16 @@ MOST_THREADS = 2**15 - 1
 
 def type_name(value: object) -> str:
     return type(value).__name__
+
+
+def warn(message: str) -> None:
+    """A warning at the line outside of this package that has called."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tokbpe."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level)
 
 
 def choice(value: object, name: str, allowed: Iterable[str]) -> str:
@@ -143,17 +155,22 @@ def document_bytes(text: object, index: int | None = None) -> bytes:
     raise TypeError(f"{what} must be str or bytes, not {type_name(text)}")
 
 
-def documents(corpus: Documents) -> Iterator[bytes]:
-    """The documents of a corpus one by one; a `str` or `bytes` is a single document."""
+def documents(
+    corpus: Documents, read: Callable[[Any, int | None], Any] = document_bytes
+) -> Iterator[Any]:
+    """The documents of a corpus one by one; a `str` or `bytes` is a single document.
+
+    read: what gives the bytes of each, as `document_bytes` does.
+    """
     if isinstance(corpus, DOCUMENT_TYPES):
-        yield document_bytes(corpus)
+        yield read(corpus, None)
         return
     if isinstance(corpus, Mapping) or not isinstance(corpus, Iterable):
         raise TypeError(
             f"a corpus must be str, bytes or an iterable of these, not {type_name(corpus)}"
         )
     for index, document in enumerate(corpus):
-        yield document_bytes(document, index)
+        yield read(document, index)
 
 
 # Training
@@ -259,6 +276,10 @@ def no_symbol(symbol: int, position: int, index: int, size: int) -> ValueError:
         f"position {position} of sequence {index} holds {symbol}, "
         f"which is no id of the alphabet of {size}"
     )
+
+
+def piece_overflow(piece: bytes) -> ValueError:
+    return ValueError(f"the count of the piece {piece!r} would pass {HIGHEST_COUNT}")
 
 
 def counts_overflow(index: int) -> ValueError:

@@ -19,11 +19,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, patterns, usage, written
-from tokbpe.blocks import WHOLE
+from tokbpe import check, demo, describe, engines, files, patterns, usage, written
+from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
-from tokbpe.formats import detect, files
+from tokbpe.formats import detect
 from tokbpe.patterns import Pattern
+from tokbpe.reading import WHOLE
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
 from tokbpe.vocabulary import Vocabulary
@@ -34,6 +35,7 @@ NOBODY_READS = 141  # as a shell reports SIGPIPE
 
 ARRAY_START = b"\x93NUMPY"
 LONGEST_ID = 10  # digits
+PARQUET = ".parquet"
 LONGEST_SHOWN = 40  # bytes of what is no id
 
 
@@ -85,39 +87,86 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
             f"-o {arguments.output}: a .json file holds bytes and merges alone, no characters, "
             "words, special tokens or reserved ids; another name keeps everything"
         )
+    if (arguments.counts is None) == (not arguments.files):
+        arguments.wrong_use("give the FILEs to learn from, or --counts")
+    if arguments.counts is not None and (arguments.pattern or arguments.special):
+        arguments.wrong_use("--pattern and --special are those of the counts")
     check_new(arguments.output)
+    counts = None if arguments.counts is None else counts_of(arguments.counts)
     corpus = Corpus(arguments.files)
     start = time.perf_counter()
+    options = {
+        "method": arguments.method,
+        "vocabulary_size": arguments.vocab_size,
+        "minimum_pair_frequency": arguments.min_pair_frequency,
+        "tie_break": arguments.tie_break,
+        "base": arguments.base,
+        "reserved": arguments.reserved,
+        "special_ids": arguments.special_ids,
+        "engine": arguments.engine,
+        "progress": on_terminal(sys.stderr),
+        "threads": arguments.threads,
+    }
     try:
         with told_warnings():
-            tokenizer = Tokenizer(
-                corpus,
-                method=arguments.method,
-                vocabulary_size=arguments.vocab_size,
-                minimum_pair_frequency=arguments.min_pair_frequency,
-                pattern=arguments.pattern,
-                tie_break=arguments.tie_break,
-                base=arguments.base,
-                special_tokens=arguments.special,
-                reserved=arguments.reserved,
-                special_ids=arguments.special_ids,
-                engine=arguments.engine,
-                progress=on_terminal(sys.stderr),
-            )
+            if counts is not None:
+                tokenizer = Tokenizer.from_counts(counts, **options)
+            else:
+                tokenizer = Tokenizer(
+                    corpus,
+                    pattern=arguments.pattern,
+                    special_tokens=arguments.special,
+                    **options,
+                )
     except ValueError as error:
-        if not corpus.begun:
+        if counts is None and not corpus.begun:
             arguments.wrong_use(str(error))
         raise
     seconds = time.perf_counter() - start
     (tokenizer.to_json if as_json else tokenizer.save)(arguments.output)
-    if as_json and arguments.pattern:
-        tell_of_pattern(patterns.get(arguments.pattern))
+    if as_json and tokenizer.pattern:
+        tell_of_pattern(patterns.get(tokenizer.pattern))
     if on_terminal(sys.stderr):
+        source = f"{corpus.bytes:,} bytes" if counts is None else f"{len(counts):,} pieces"
         tell(
-            f"{tokenizer.vocab_size:,} ids, {len(tokenizer.merges):,} merges from "
-            f"{corpus.bytes:,} bytes in {seconds:.2f} s: {arguments.output}"
+            f"{tokenizer.vocab_size:,} ids, {len(tokenizer.merges):,} merges from {source} "
+            f"in {seconds:.2f} s: {arguments.output}"
         )
     return iter(())
+
+
+def count(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    if arguments.output == STANDARD:
+        arguments.wrong_use("-o must be a file: counts are not written to standard output")
+    check_new(arguments.output)
+    start = time.perf_counter()
+    counts = PieceCounts(
+        pattern=arguments.pattern, special_tokens=arguments.special, engine=arguments.engine
+    )
+    with told_warnings(), contextlib.ExitStack() as stack:
+        counts.add_files(
+            [
+                stack.enter_context(reading(name)) if name == STANDARD else name
+                for name in arguments.files
+            ],
+            documents=arguments.documents,
+            threads=arguments.threads,
+            progress=on_terminal(sys.stderr),
+        )
+    seconds = time.perf_counter() - start
+    write = counts.to_parquet if arguments.output.endswith(PARQUET) else counts.save
+    write(arguments.output)
+    if on_terminal(sys.stderr):
+        tell(
+            f"{len(counts):,} pieces from {counts.record['bytes']:,} bytes in {seconds:.2f} s: "
+            f"{arguments.output}"
+        )
+    return iter(())
+
+
+def counts_of(path: str) -> PieceCounts:
+    """What `count` wrote."""
+    return (PieceCounts.from_parquet if path.endswith(PARQUET) else PieceCounts.load)(path)
 
 
 def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -415,6 +464,7 @@ def say(output: str | bytes) -> None:
 
 COMMANDS = {
     "train": train,
+    "count": count,
     "encode": encode,
     "decode": decode,
     "inspect": inspect,

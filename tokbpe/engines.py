@@ -95,8 +95,38 @@ class Engine(Protocol):
     def decode(self, ids: Iterable[int], table: Any) -> bytes: ...
 
 
+class Table(Protocol):
+    """Pieces with their counts, in the order of their first appearance."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, piece: bytes, default: int | None = ...) -> int | None: ...
+
+    def add(self, other: Any) -> None: ...
+
+    def add_counts(
+        self, data: NDArray[np.uint8], ends: NDArray[np.uint64], counts: NDArray[np.int64]
+    ) -> None: ...
+
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.int64]]: ...
+
+
 class ArrayEngine(Engine, Protocol):
     """What the fast engine has beside: arrays, batches, threads. Its tables have caches."""
+
+    PieceTable: Callable[[], Table]
+
+    def document_view(self, document: object, index: int | None = ...) -> Any: ...
+
+    def count_table(
+        self,
+        corpus: Documents,
+        pattern: str | Pattern | None = ...,
+        special: Any = ...,
+        *,
+        threads: int | None = ...,
+        progress: Callable[[int], object] | None = ...,
+    ) -> Any: ...
 
     def encode_array(
         self, text: Document, table: Any, special: Any = ..., *, threads: int | None = ...

@@ -5,24 +5,25 @@ one without merges, a character tokenizer has another alphabet, and words are pi
 character is marked.
 """
 
-import contextlib
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokbpe import arguments, engines, patterns, tables
+from tokbpe import progress as progresses
 from tokbpe.arguments import Documents
 from tokbpe.corpus import Record
-from tokbpe.engines import Engine
+from tokbpe.count_work import Settings, pieces_of
+from tokbpe.counting import PieceCounts
 from tokbpe.patterns import WORDS, Pattern
+from tokbpe.progress import Progress, reporting
+from tokbpe.rows import Rows
 from tokbpe.special import cut_special
 from tokbpe.symbols import MARKER, symbols
-from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary, lay_out, taken_out
-
-Progress: TypeAlias = bool | Callable[[int, int], object]
+from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary, lay_out
 
 DEFAULT_VOCABULARY_SIZE = 512
 BYTE_ORDERS = {"bytes": bytes(range(256)), "gpt2": patterns.GPT2_BYTE_ORDER}
@@ -43,16 +44,17 @@ class Options:
     special_ids: str | None = None
     engine: str | None = None
     progress: Progress = False
+    threads: int | None = None
+    on_interrupt: str = "raise"
 
     def __post_init__(self) -> None:
         arguments.names(self.special_tokens, "special_tokens")
         arguments.names(self.reserved, "reserved")
         if self.special_ids is not None:
             arguments.choice(self.special_ids, "special_ids", SPECIAL_IDS)
-        if not isinstance(self.progress, bool) and not callable(self.progress):
-            raise TypeError(
-                f"progress must be a bool or a function, not {arguments.type_name(self.progress)}"
-            )
+        progresses.checked(self.progress)
+        arguments.threads(self.threads)
+        arguments.kept_interrupts(self.on_interrupt)
 
     def special_spellings(self) -> dict[bytes, int]:
         """The spellings that are boundaries in training."""
@@ -86,12 +88,12 @@ class Training:
     """What a method asks an engine to learn."""
 
     base: Vocabulary  # without merges, special tokens and reserved ids
-    rows: Sequence[Sequence[int]]
-    weights: Iterable[int]
+    rows: Rows | list[list[int]]
+    weights: NDArray[np.int64]
     strings: Sequence[bytes | None]  # of the base ids, as "greatest" compares them
     merges_wanted: int
     minimum_pair_frequency: int
-    record: Record
+    record: Mapping[str, Any]
 
     def arguments(self) -> dict[str, Any]:
         """What `train` and `train_steps` of an engine are called with."""
@@ -117,9 +119,12 @@ class Merge(NamedTuple):
 
 def learn(training: Training, options: Options) -> Vocabulary:
     """The base with the merges that the engine learns, special tokens and reserved ids."""
-    with progress_callback(options.progress) as callback:
+    with reporting(options.progress, "merge") as report:
         merges, counts = engines.get(options.engine).train(
-            **training.arguments(), progress=callback
+            **training.arguments(),
+            progress=report,
+            threads=options.threads,
+            on_interrupt=options.on_interrupt,
         )
     vocabulary = replace(
         training.base,
@@ -128,31 +133,37 @@ def learn(training: Training, options: Options) -> Vocabulary:
     )
     vocabulary = finished(vocabulary, options, training.record)
     if options.vocabulary_size is not None:
-        warn_if_smaller(vocabulary, options.vocabulary_size, training.minimum_pair_frequency, 6)
+        warn_if_smaller(
+            vocabulary,
+            options.vocabulary_size,
+            training.minimum_pair_frequency,
+            options.on_interrupt,
+        )
     return vocabulary
 
 
 def warn_if_smaller(
-    vocabulary: Vocabulary, size: int, minimum_pair_frequency: int, stacklevel: int
+    vocabulary: Vocabulary, size: int, minimum_pair_frequency: int, on_interrupt: str
 ) -> None:
     """Say so when the corpus gave fewer ids than its user asked for."""
     if len(vocabulary) < size:
-        warnings.warn(
-            f"the corpus gave {len(vocabulary)} of the {size} ids wanted: no other pair occurs "
-            f"{minimum_pair_frequency} times or more",
-            stacklevel=stacklevel,
+        stopped = "the training was interrupted, or " if on_interrupt == "keep" else ""
+        arguments.warn(
+            f"the corpus gave {len(vocabulary)} of the {size} ids wanted: {stopped}no other pair "
+            f"occurs {minimum_pair_frequency} times or more"
         )
 
 
 def learn_steps(training: Training, options: Options) -> Iterator[Merge]:
     """The merges one by one; their ids follow the base."""
     pieces = [piece or b"" for piece in training.base.pieces()]
-    for (left, right), count in engines.get(options.engine).train_steps(**training.arguments()):
+    steps = engines.get(options.engine).train_steps(**training.arguments(), threads=options.threads)
+    for (left, right), count in steps:
         pieces.append(pieces[left] + pieces[right])
         yield Merge(len(pieces) - 1, pieces[left], pieces[right], count)
 
 
-def finished(vocabulary: Vocabulary, options: Options, record: Record) -> Vocabulary:
+def finished(vocabulary: Vocabulary, options: Options, record: Mapping[str, Any]) -> Vocabulary:
     """With special tokens, reserved ids and a record of the training."""
     laid_out = lay_out(
         vocabulary,
@@ -161,7 +172,7 @@ def finished(vocabulary: Vocabulary, options: Options, record: Record) -> Vocabu
         given(options.special_ids, "base"),
     )
     training = {
-        **record.plain(),
+        **record,
         "vocabulary_size": arguments.as_index(options.vocabulary_size),
         "minimum_pair_frequency": arguments.as_index(options.minimum_pair_frequency),
     }
@@ -203,7 +214,7 @@ class ByteMethod:
         if not seen:
             raise nothing_to_learn("bytes")
         base = Vocabulary(self.name, tuple(bytes([byte]) for byte in sorted(seen)))
-        return finished(base, options, record)
+        return finished(base, options, record.plain())
 
 
 class BpeMethod:
@@ -216,26 +227,49 @@ class BpeMethod:
         return learn(self.prepare(corpus, options), options)
 
     def prepare(self, corpus: Documents, options: Options) -> Training:
-        wanted = merges_wanted(options, 256, 256)
-        frequency = arguments.pair_frequency(given(options.minimum_pair_frequency, 2))
-        tie_break = given(options.tie_break, "smallest")
-        arguments.choice(tie_break, "tie_break", arguments.TIE_BREAKS)
-        order = BYTE_ORDERS[arguments.choice(given(options.base, "bytes"), "base", BYTE_ORDERS)]
+        self.check(options)
         pattern = patterns.for_training(options.pattern)
-        counts, record = counted(corpus, pattern, options)
-        if not record.bytes:
+        return self.training(counted(corpus, pattern, options), options)
+
+    def check(self, options: Options) -> None:
+        """An error for options that this method does not take."""
+        merges_wanted(options, 256, 256)
+        arguments.pair_frequency(given(options.minimum_pair_frequency, 2))
+        arguments.choice(given(options.tie_break, "smallest"), "tie_break", arguments.TIE_BREAKS)
+        arguments.choice(given(options.base, "bytes"), "base", BYTE_ORDERS)
+
+    def training(self, counts: PieceCounts, options: Options) -> Training:
+        """What is to be learned from counts."""
+        self.check(options)
+        record = counts.record
+        if not len(counts) and not record["bytes"]:
             raise nothing_to_learn("bytes")
+        order = BYTE_ORDERS[given(options.base, "bytes")]
         alphabet = tuple(bytes([byte]) for byte in order)
-        ids_of_bytes = bytes(order.index(byte) for byte in range(256))
+        tie_break = given(options.tie_break, "smallest")
         return Training(
-            base=Vocabulary(self.name, alphabet, pattern=pattern, tie_break=tie_break),
-            rows=[piece.translate(ids_of_bytes) for piece in counts],
-            weights=counts.values(),
+            base=Vocabulary(
+                self.name,
+                alphabet,
+                pattern=patterns.for_training(counts.settings.pattern),
+                tie_break=tie_break,
+            ),
+            rows=byte_rows(counts, order),
+            weights=counts.arrays.counts,
             strings=alphabet,
-            merges_wanted=wanted,
-            minimum_pair_frequency=frequency,
+            merges_wanted=merges_wanted(options, 256, 256),
+            minimum_pair_frequency=arguments.pair_frequency(
+                given(options.minimum_pair_frequency, 2)
+            ),
             record=record,
         )
+
+
+def byte_rows(counts: PieceCounts, order: bytes) -> Rows:
+    """Pieces as sequences of the ids that their bytes have in an order."""
+    data, ends, _ = counts.arrays
+    ids = np.argsort(np.frombuffer(order, np.uint8)).astype(np.uint8)
+    return Rows(data if order == BYTE_ORDERS["bytes"] else ids[data], ends)
 
 
 class CharMethod:
@@ -247,13 +281,13 @@ class CharMethod:
     def train(self, corpus: Documents, options: Options) -> Vocabulary:
         refuse_merging(self.name, options)
         refuse_other_layout(self.name, options)
-        counts, record = counted(corpus, None, options, text=True)
+        counts = counted(corpus, None, options, text=True)
         if not counts:
             raise nothing_to_learn("characters")
         seen = {symbol for piece in counts for symbol in symbols(piece, "character")}
         alphabet = (None, *sorted(seen))
         base = Vocabulary(self.name, alphabet, unit="character", unknown=0)
-        return finished(base, options, record)
+        return finished(base, options, counts.record)
 
 
 class WordMethod:
@@ -267,17 +301,27 @@ class WordMethod:
 
     def prepare(self, corpus: Documents, options: Options) -> Training:
         refuse("pattern", options.pattern, None, self.name)
+        self.check(options)
+        return self.training(counted(corpus, WORDS, options, text=True), options)
+
+    def check(self, options: Options) -> None:
+        """An error for options that this method does not take."""
         refuse_other_layout(self.name, options)
-        frequency = arguments.pair_frequency(given(options.minimum_pair_frequency, 1))
-        tie_break = given(options.tie_break, "first")
-        arguments.choice(tie_break, "tie_break", arguments.TIE_BREAKS)
-        counts, record = counted(corpus, WORDS, options, text=True)
+        arguments.pair_frequency(given(options.minimum_pair_frequency, 1))
+        arguments.choice(given(options.tie_break, "first"), "tie_break", arguments.TIE_BREAKS)
+
+    def training(self, counts: PieceCounts, options: Options) -> Training:
+        """What is to be learned from counts."""
+        self.check(options)
+        if counts.settings.pattern != WORDS:
+            raise ValueError(
+                f"the word method learns from words, but the pattern of these counts is "
+                f"{counts.pattern!r}: count with pattern={WORDS.name!r}"
+            )
         if not counts:
             raise nothing_to_learn("words")
-        rows = [symbols(word, "word") for word in counts]
-        seen = {symbol.removesuffix(MARKER) for row in rows for symbol in row}
-        alphabet = (None, *sorted({*seen, *(symbol + MARKER for symbol in seen)}))
-        ids = {symbol: id for id, symbol in enumerate(alphabet)}
+        rows, characters = word_rows(counts)
+        alphabet = (None, *(form for char in characters for form in (char, char + MARKER)))
         return Training(
             base=Vocabulary(
                 self.name,
@@ -285,38 +329,63 @@ class WordMethod:
                 unit="word",
                 unknown=0,
                 pattern=WORDS,
-                tie_break=tie_break,
+                tie_break=given(options.tie_break, "first"),
             ),
-            rows=[[ids[symbol] for symbol in row] for row in rows],
-            weights=counts.values(),
+            rows=rows,
+            weights=counts.arrays.counts,
             strings=[compared(symbol) for symbol in alphabet],
             merges_wanted=merges_wanted(options, len(alphabet), 1),
-            minimum_pair_frequency=frequency,
-            record=record,
+            minimum_pair_frequency=arguments.pair_frequency(
+                given(options.minimum_pair_frequency, 1)
+            ),
+            record=counts.record,
         )
+
+
+def word_rows(counts: PieceCounts) -> tuple[Rows, list[bytes]]:
+    """Words as sequences of ids, and the distinct characters, sorted.
+
+    Character i has the id 1 + 2 * i, and the next one where it ends a word: that is the order of
+    the symbols, sorted, since no character begins as another one does.
+    """
+    data, ends, _ = counts.arrays
+    begins_character = (data & 0xC0) != 0x80
+    starts = ends - np.diff(ends, prepend=np.uint64(0))
+    try:
+        text = data.tobytes().decode("utf-8")
+        if not begins_character[starts.astype(np.int64)].all():
+            raise ValueError
+    except ValueError:
+        for number, piece in enumerate(pieces_of(data, ends)):
+            try:
+                piece.decode("utf-8")
+            except UnicodeDecodeError as error:
+                error.reason += f" (piece {number})"
+                raise
+    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    last_characters = np.cumsum(begins_character)[ends.astype(np.int64) - 1] - 1
+    met = np.zeros(int(codes.max()) + 1, bool)
+    met[codes] = True
+    known = np.flatnonzero(met)
+    ids_of_codes = np.cumsum(met).astype(np.uint32 if 2 * len(known) > 0xFFFF else np.uint16)
+    ids = (2 * ids_of_codes - 1)[codes]
+    ids[last_characters] += 1
+    return Rows(ids, (last_characters + 1).astype(np.uint64)), [
+        chr(code).encode("utf-8") for code in known
+    ]
 
 
 def counted(
     corpus: Documents, pattern: Pattern | None, options: Options, text: bool = False
-) -> tuple[dict[bytes, int], Record]:
-    """The pieces of a corpus, which must be `text`, with their counts; the record of it."""
-    record = Record()
-    documents = record.watch(corpus)
-    counts = engines.get(options.engine).count_pieces(
-        only_text(documents) if text else documents, pattern, options.special_spellings()
+) -> PieceCounts:
+    """The pieces of a corpus, which must be `text`, with their counts."""
+    return PieceCounts.of_corpus(
+        corpus,
+        Settings.of(pattern, options.special_tokens, options.engine),
+        options.threads,
+        options.progress,
+        text,
     )
-    return counts, record
-
-
-def only_text(documents: Iterable[bytes]) -> Iterator[bytes]:
-    """The documents; UnicodeDecodeError, naming the document, for bytes that are no UTF-8."""
-    for index, document in enumerate(documents):
-        try:
-            document.decode("utf-8")
-        except UnicodeDecodeError as error:
-            error.reason += f" (document {index})"
-            raise
-        yield document
 
 
 def compared(symbol: bytes | None) -> bytes | None:
@@ -385,6 +454,28 @@ def train(name: str, corpus: Documents, options: Options) -> Vocabulary:
     )
 
 
+def train_counts(name: str, counts: PieceCounts, options: Options) -> Vocabulary:
+    """What a method makes of counts, with the special tokens of the options, which must be those
+    of the counts."""
+    method = get(name)
+    if not hasattr(method, "training"):
+        raise ValueError(f"the {name} method does not learn from counts")
+    if not isinstance(counts, PieceCounts):
+        raise TypeError(f"counts must be PieceCounts, not {arguments.type_name(counts)}")
+    if {*options.special_tokens} != {*counts.special_tokens}:
+        raise ValueError(
+            f"the special tokens {list(options.special_tokens)} are not those that were "
+            f"boundaries when the pieces were counted, {list(counts.special_tokens)}"
+        )
+    training = method.training(counts, options)
+    if not counts.ordered and training.base.tie_break == "first":
+        raise ValueError(
+            "these counts have no order of first appearance, which tie_break='first' goes by: "
+            "choose 'smallest' or 'greatest'"
+        )
+    return learn(training, options)
+
+
 METHODS: dict[str, Method] = {}
 
 
@@ -432,137 +523,6 @@ def check_symbols(vocabulary: Vocabulary) -> None:
         )
 
 
-# Going on
-
-
-def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """With a prefix of the merges: what training to that size gives."""
-    if not vocabulary.trained or vocabulary.merge_ids is not None:
-        raise ValueError(
-            f"a vocabulary of the {vocabulary.method} method that was imported, or extended "
-            "beyond its special tokens, cannot be truncated"
-        )
-    base = taken_out(vocabulary)
-    others = len(vocabulary.special_tokens) + len(vocabulary.reserved)
-    fixed = len(base.alphabet) + others
-    # The alphabet of words is kept whole, whatever the size.
-    least = others + 1 if vocabulary.unit == "word" else fixed
-    size = arguments.whole_number(size, "vocabulary_size", least, len(vocabulary))
-    count = max(size - fixed, 0)
-    shorter = replace(
-        base,
-        merges=base.merges[:count],
-        merge_counts=base.merge_counts[:count],
-        provenance=(
-            *base.provenance[:-1],
-            *({**record, "vocabulary_size": size} for record in base.provenance[-1:]),
-        ),
-    )
-    return lay_out(
-        shorter,
-        list(vocabulary.special_tokens),
-        list(vocabulary.reserved),
-        vocabulary.special_ids,
-    )
-
-
-def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Vocabulary:
-    """With more merges, learned on a corpus as this vocabulary encodes it. All ids stay."""
-    if not vocabulary.trained or vocabulary.tie_break is None or not vocabulary.provenance:
-        raise ValueError(
-            f"this vocabulary of the {vocabulary.method} method was not trained here by a method "
-            "that merges: it cannot be extended"
-        )
-    size = arguments.whole_number(
-        options.vocabulary_size,
-        "vocabulary_size",
-        len(vocabulary),
-        arguments.LARGEST_VOCABULARY,
-    )
-    last = vocabulary.provenance[-1]
-    frequency = arguments.pair_frequency(
-        given(
-            given(options.minimum_pair_frequency, last.get("minimum_pair_frequency")),
-            1 if vocabulary.unit == "word" else 2,
-        )
-    )
-    engine = engines.get(options.engine)
-    record = Record()
-    special = {spelling.encode(): id for spelling, id in vocabulary.special_tokens.items()}
-    documents = record.watch(corpus)
-    if vocabulary.unit != "byte":
-        documents = only_text(documents)
-    counts = engine.count_pieces(documents, vocabulary.pattern, special)
-    if not record.bytes:
-        raise nothing_to_learn("bytes")
-    rows, weights = encoded_rows(vocabulary, counts, engine)
-    with progress_callback(options.progress) as callback:
-        merges, merge_counts = engine.train(
-            rows,
-            weights,
-            compared_pieces(vocabulary),
-            size - len(vocabulary),
-            frequency,
-            vocabulary.tie_break,
-            callback,
-        )
-    first = len(vocabulary)
-    new_ids = np.arange(first, first + len(merges), dtype=np.uint32)
-    ids = np.concatenate([vocabulary.ids_of_merges, new_ids])
-    follows = len(ids) == 0 or int(ids[-1]) == len(vocabulary.alphabet) + len(ids) - 1
-    training = {
-        **record.plain(),
-        "vocabulary_size": size,
-        "minimum_pair_frequency": frequency,
-    }
-    longer = replace(
-        vocabulary,
-        merges=np.concatenate([vocabulary.merges, np.array(merges, np.uint32).reshape(-1, 2)]),
-        merge_counts=np.concatenate([vocabulary.merge_counts, np.array(merge_counts, np.uint64)]),
-        merge_ids=None if follows else ids,
-        provenance=(*vocabulary.provenance, training),
-    )
-    warn_if_smaller(longer, size, frequency, 4)
-    return longer
-
-
-def encoded_rows(
-    vocabulary: Vocabulary, counts: Mapping[bytes, int], engine: Engine
-) -> tuple[list[list[int]], list[int]]:
-    """Pieces as the vocabulary encodes them, in the sequences to go on with, and their weights."""
-    # The pieces are cut already; only words are never encoded without their pattern.
-    pattern = vocabulary.pattern if vocabulary.unit == "word" else None
-    table = engine.encoding_table(*table_parts(replace(vocabulary, pattern=pattern)))
-    rows: list[list[int]] = []
-    weights: list[int] = []
-    for piece, weight in counts.items():
-        for row in known_runs(engine.encode(piece, table), vocabulary.unknown):
-            rows.append(row)
-            weights.append(weight)
-    return rows, weights
-
-
-def known_runs(ids: list[int], unknown: int | None) -> Iterator[list[int]]:
-    """The ids between unknown ones, which are never merged."""
-    run: list[int] = []
-    for id in ids:
-        if id == unknown:
-            yield run
-            run = []
-        else:
-            run.append(id)
-    yield run
-
-
-def compared_pieces(vocabulary: Vocabulary) -> list[bytes | None]:
-    """The string of each id as "greatest" compares it; None for what is never merged."""
-    pieces = vocabulary.pieces()
-    others = [*vocabulary.special_tokens.values(), *vocabulary.reserved.values()]
-    for id in [*others, *([] if vocabulary.unknown is None else [vocabulary.unknown])]:
-        pieces[id] = None
-    return [compared(piece) for piece in pieces] if vocabulary.unit == "word" else pieces
-
-
 def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
     """What `encoding_table` of an engine is called with."""
     return (
@@ -575,22 +535,3 @@ def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
         vocabulary.merge_rule,
         vocabulary.whole_piece_lookup,
     )
-
-
-@contextlib.contextmanager
-def progress_callback(progress: Progress) -> Iterator[Callable[[int, int], object] | None]:
-    """What an engine calls with the merges done and wanted: True shows a bar on a terminal."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield None
-    else:
-        from tqdm import tqdm
-
-        with tqdm(unit="merge", disable=None, leave=False) as bar:
-
-            def show(done: int, wanted: int) -> None:
-                bar.total = wanted
-                bar.update(done - bar.n)
-
-            yield show

@@ -9,15 +9,28 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, blocks, engines, methods, native, special, states, tally
+from tokbpe import (
+    arguments,
+    blocks,
+    continuing,
+    engines,
+    methods,
+    native,
+    reading,
+    special,
+    states,
+    tally,
+)
 from tokbpe.arguments import Buffer, Document, Documents
+from tokbpe.counting import PieceCounts
 from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
+from tokbpe.files import Path
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
-from tokbpe.formats.files import Path
-from tokbpe.methods import Merge, Options, Progress
+from tokbpe.methods import Merge, Options
 from tokbpe.offsets import Encoded, EncodedBytes, Locator, character_spans
 from tokbpe.patterns import Pattern
+from tokbpe.progress import Progress
 from tokbpe.tally import Usage
 from tokbpe.vocabulary import Vocabulary, lay_out
 
@@ -59,8 +72,14 @@ class Tokenizer:
     special_ids: where both have their ids, in this order: behind the "base", "first", or at
         the "end".
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
-    progress: True for a progress bar on a terminal, or a function that is called with the
-        merges done and wanted.
+    progress: True for progress bars on a terminal, or a function that is called with two numbers
+        from time to time: first with the bytes that are counted and those of the corpus (None
+        for these where it is no text, bytes, list or tuple), then with the merges done and
+        wanted.
+    threads: how many may be used; by default as many as there are cores. The result does not
+        depend on it.
+    on_interrupt: what Ctrl-C does. "raise": KeyboardInterrupt, within a second; "keep": so it
+        does while the corpus is read, but what merges are learned by then are the tokenizer.
     cache_bytes: see the property, by which it can be changed.
 
     Raises TypeError or ValueError, naming the value, for arguments of the wrong type or out of
@@ -86,6 +105,8 @@ class Tokenizer:
         special_ids: str | None = None,
         engine: str | None = None,
         progress: Progress = False,
+        threads: int | None = None,
+        on_interrupt: str = "raise",
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         limit = arguments.cache_bytes(cache_bytes)
@@ -100,6 +121,8 @@ class Tokenizer:
             special_ids=special_ids,
             engine=engine,
             progress=progress,
+            threads=threads,
+            on_interrupt=on_interrupt,
         )
         self._open(methods.train(method, corpus, options), engine)
         self._cache_bytes = limit
@@ -143,6 +166,55 @@ class Tokenizer:
             methods.given(special_ids, "base"),
         )
         return cls.from_vocabulary(vocabulary, engine)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: PieceCounts,
+        *,
+        method: str = "bpe",
+        vocabulary_size: int | None = None,
+        minimum_pair_frequency: int | None = None,
+        tie_break: str | None = None,
+        base: str | None = None,
+        special_tokens: Sequence[str] | None = None,
+        reserved: Sequence[str] = (),
+        special_ids: str | None = None,
+        engine: str | None = None,
+        progress: Progress = False,
+        threads: int | None = None,
+        on_interrupt: str = "raise",
+        cache_bytes: int = CACHE_BYTES,
+    ) -> "Tokenizer":
+        """The tokenizer that is learned from a corpus whose pieces are counted: what training on
+        the corpus gives. The pattern is that of the counts; so are the special tokens, which may
+        be given in another order, by which they get their ids. Other options are those of the
+        constructor.
+
+        method: "bpe", or "word" for counts of the pattern "words".
+
+        Counts without an order, which some Parquet files give, cannot be learned from with the
+        tie rule "first": ValueError.
+        """
+        limit = arguments.cache_bytes(cache_bytes)
+        if special_tokens is None:
+            special_tokens = getattr(counts, "special_tokens", ())
+        options = Options(
+            vocabulary_size=vocabulary_size,
+            minimum_pair_frequency=minimum_pair_frequency,
+            tie_break=tie_break,
+            base=base,
+            special_tokens=special_tokens,
+            reserved=reserved,
+            special_ids=special_ids,
+            engine=engine,
+            progress=progress,
+            threads=threads,
+            on_interrupt=on_interrupt,
+        )
+        tokenizer = cls.from_vocabulary(methods.train_counts(method, counts, options), engine)
+        tokenizer._cache_bytes = limit
+        return tokenizer
 
     @classmethod
     def train_steps(
@@ -441,16 +513,16 @@ class Tokenizer:
 
     def encode_file(
         self,
-        file: blocks.Source,
+        file: reading.Source,
         *,
-        documents: str | bytes = blocks.WHOLE,
+        documents: str | bytes = reading.WHOLE,
         allowed_special: Collection[str] | str = (),
         bos: bool = False,
         eos: bool = False,
         add_special_tokens: bool = False,
         dtype: Any = "uint32",
         threads: int | None = None,
-        block_bytes: int = blocks.BLOCK_BYTES,
+        block_bytes: int = reading.BLOCK_BYTES,
     ) -> Iterator[Arrays]:
         """The ids of a file of any size, in blocks of ids and offsets.
 
@@ -749,7 +821,7 @@ class Tokenizer:
 
     def truncated(self, vocabulary_size: int) -> "Tokenizer":
         """The tokenizer that training to a smaller size gives: a prefix of the merges."""
-        return self._like(methods.truncated(self._vocabulary, vocabulary_size))
+        return self._like(continuing.truncated(self._vocabulary, vocabulary_size))
 
     def extended(
         self,
@@ -758,6 +830,8 @@ class Tokenizer:
         *,
         minimum_pair_frequency: int | None = None,
         progress: Progress = False,
+        threads: int | None = None,
+        on_interrupt: str = "raise",
     ) -> "Tokenizer":
         """A tokenizer with all these ids, and more merges learned on another corpus."""
         options = Options(
@@ -765,8 +839,10 @@ class Tokenizer:
             minimum_pair_frequency=minimum_pair_frequency,
             engine=self._engine_name,
             progress=progress,
+            threads=threads,
+            on_interrupt=on_interrupt,
         )
-        return self._like(methods.extended(self._vocabulary, corpus, options))
+        return self._like(continuing.extended(self._vocabulary, corpus, options))
 
     def _like(self, vocabulary: Vocabulary) -> "Tokenizer":
         """The tokenizer of another vocabulary, with this one's engine and limit."""

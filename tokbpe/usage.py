@@ -7,11 +7,12 @@ from typing import NamedTuple, TypeAlias
 
 from tokbpe import __version__, check, engines, methods, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
-from tokbpe.blocks import LINE, WHOLE, separation
 from tokbpe.formats import detect
 from tokbpe.formats.detect import NO_PATTERN
 from tokbpe.formats.tiktoken import checked_pattern
 from tokbpe.formats.tiktoken_known import KNOWN
+from tokbpe.patterns import WORDS
+from tokbpe.reading import LINE, WHOLE, separation
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
@@ -57,7 +58,12 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
 
 
 def accept_training(training: argparse.ArgumentParser) -> None:
-    accept_files(training, "text, or any bytes, to learn from")
+    accept_files(training, "text, or any bytes, to learn from", least="*")
+    training.add_argument(
+        "--counts",
+        metavar="COUNTS",
+        help="what `tokbpe count` wrote, to learn from in the place of files",
+    )
     training.add_argument(
         "-o",
         "--output",
@@ -109,30 +115,46 @@ def accept_training(training: argparse.ArgumentParser) -> None:
     training.add_argument(
         "--special-ids", choices=SPECIAL_IDS, help="where these have their ids (behind the base)"
     )
+    accept_threads(training)
     training.add_argument("--engine", choices=engines.NAMES, help="what does the work (fast)")
+
+
+def accept_counting(counting: argparse.ArgumentParser) -> None:
+    accept_files(counting, "text, or any bytes, of any size")
+    counting.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        required=True,
+        help="a new file for the counts; one named *.parquet is a Parquet file",
+    )
+    counting.add_argument(
+        "--pattern",
+        type=counting_pattern,
+        help="how documents are cut: a name, a regular expression, `words`, for the method "
+        "`word`, or `none`",
+    )
+    counting.add_argument(
+        "--special",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="a special token, which is a boundary and not counted; repeatable",
+    )
+    accept_documents(counting)
+    accept_threads(counting)
+    counting.add_argument("--engine", choices=engines.NAMES, help="what does the work (fast)")
 
 
 def accept_encoding(encoding: argparse.ArgumentParser) -> None:
     accept_tokenizer(encoding)
     accept_files(encoding, "text, or any bytes")
     accept_output(encoding)
-    encoding.add_argument(
-        "--documents",
-        metavar="WHAT",
-        type=documents,
-        default=WHOLE,
-        help=f"what a document is: `{WHOLE}`, a file; `{LINE}`, a line of it; or the text that "
-        f"stands between two of them ({WHOLE})",
-    )
+    accept_documents(encoding)
     encoding.add_argument(
         "--dtype", choices=("uint32", "uint16"), help="the type of an array's ids (uint32)"
     )
-    encoding.add_argument(
-        "--threads",
-        metavar="N",
-        type=whole_number(1, MOST_THREADS),
-        help="how many work at once (as many as there are cores)",
-    )
+    accept_threads(encoding)
     encoding.add_argument(
         "--allow-special",
         metavar="TOKEN",
@@ -211,9 +233,29 @@ def accept_nothing(command: argparse.ArgumentParser) -> None:
     pass
 
 
-def accept_files(command: argparse.ArgumentParser, what: str) -> None:
+def accept_files(command: argparse.ArgumentParser, what: str, least: str = "+") -> None:
     command.add_argument(
-        "files", metavar="FILE", nargs="+", help=f"{what}; {STANDARD} is standard input"
+        "files", metavar="FILE", nargs=least, help=f"{what}; {STANDARD} is standard input"
+    )
+
+
+def accept_documents(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--documents",
+        metavar="WHAT",
+        type=documents,
+        default=WHOLE,
+        help=f"what a document is: `{WHOLE}`, a file; `{LINE}`, a line of it; or the text that "
+        f"stands between two of them ({WHOLE})",
+    )
+
+
+def accept_threads(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--threads",
+        metavar="N",
+        type=whole_number(1, MOST_THREADS),
+        help="how many work at once (as many as there are cores)",
     )
 
 
@@ -306,6 +348,10 @@ def split_pattern(text: str) -> str | None:
     return text
 
 
+def counting_pattern(text: str) -> str | None:
+    return text if text == WORDS.name else split_pattern(text)
+
+
 def pattern_of_file(text: str) -> str:
     if text == "none":
         return NO_PATTERN
@@ -335,10 +381,17 @@ class Help(NamedTuple):
 HELP = {
     "train": Help(
         "learn a tokenizer from files",
-        "Learn a tokenizer from files, each of which is one document, and save it in a new\n"
-        "file. A progress bar and a summary are shown on a terminal only.",
+        "Learn a tokenizer from files, each of which is one document, or from counts, and save it\n"
+        "in a new file. A progress bar and a summary are shown on a terminal only.",
         "tokbpe train book.txt notes.txt -o my.tokbpe --vocab-size 8192 --pattern cl100k",
         accept_training,
+    ),
+    "count": Help(
+        "count the pieces of files, to learn from the counts",
+        "Count the pieces into which a pattern cuts the files, and save the counts in a new file,\n"
+        "from which `tokbpe train --counts` learns tokenizers of any size.",
+        "tokbpe count book.txt notes.txt -o counts.npz --pattern cl100k",
+        accept_counting,
     ),
     "encode": Help(
         "turn files into ids",

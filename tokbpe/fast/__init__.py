@@ -16,7 +16,7 @@ try:
         encode_batch_arrays,
         encode_into,
     )
-    from tokbpe.fast.count import count_pieces
+    from tokbpe.fast.count import PieceTable, count_pieces, count_table, document_view
     from tokbpe.fast.count_pairs import count_pairs, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
@@ -36,14 +36,17 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "Encoder",
+    "PieceTable",
     "count",
     "count_batch",
     "count_pairs",
     "count_pieces",
+    "count_table",
     "cut_pieces",
     "cut_special",
     "decode",
     "decoding_table",
+    "document_view",
     "encode",
     "encode_array",
     "encode_batch",

@@ -27,7 +27,7 @@ from .encode cimport (
     encode_document,
     open_document,
 )
-from .groups cimport THREAD_TEXT, Group, Groups, Part, safe_cut
+from .groups cimport Group, Groups, Part, safe_cut, thread_text
 from .memory cimport reserve, resized, tokbpe_large_pages
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
@@ -319,7 +319,7 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
     cdef Encoding encoding
     cdef Batch batch
     _owner = open_document(text, &document)
-    if document.size >= 2 * <size_t> THREAD_TEXT and arguments.thread_count(threads) > 1:
+    if document.size >= 2 * thread_text and arguments.thread_count(threads) > 1:
         batch = Batch([text], table, special, WIDE)
         batch.named = False
         batch.run(threads)

@@ -14,8 +14,7 @@ from .special cimport SpecialTable
 
 
 # A thread is started for so many bytes at least: else it costs more than it brings.
-cdef enum:
-    THREAD_TEXT = 262144
+cdef size_t thread_text
 
 
 # A document, or a part of one: data[first:last], and the special token behind it.
@@ -66,6 +65,7 @@ cdef class Groups:
     cdef int do_group(self, worker, size_t number) except -1
     cdef object told(self, worker, error)
     cdef int end_work(self, worker) except -1
+    cdef int advance(self, size_t group, size_t bytes) except -1
 
 
 cdef size_t safe_cut(const uint8_t *data, size_t first, size_t last) noexcept nogil

@@ -1,4 +1,6 @@
 THREAD_TEXT_SIZE: int
 
+def use_sizes(least_text: int, least_of_group: int) -> None: ...
+
 class Groups:
     def work(self) -> None: ...

@@ -13,16 +13,26 @@ from .memory cimport reserve
 from .pairs cimport NOT_FOUND as NONE
 from .special cimport SpecialSearch
 
+thread_text = 262144
+
 # Each thread gets so many groups, if they are not too small, so that all end at about one time.
 cdef enum:
     GROUPS_FOR_EACH_THREAD = 8
-    LEAST_GROUP = 65536  # bytes
+
+cdef size_t least_group = 65536  # bytes
 
 # So far behind a place a cut is looked for.
 cdef enum:
     CUT_RANGE = 65536
 
-THREAD_TEXT_SIZE = THREAD_TEXT
+THREAD_TEXT_SIZE = thread_text
+
+
+def use_sizes(least_text, least_of_group):
+    """Start a thread for so many bytes, and give it so many at least, from now on. For tests."""
+    global thread_text, least_group
+    thread_text = least_text
+    least_group = least_of_group
 
 
 cdef class Groups:
@@ -41,13 +51,13 @@ cdef class Groups:
         """
         cdef size_t i, first
         cdef size_t bytes_in_group = 0
-        cdef size_t most = max(<size_t> 1, self.total // THREAD_TEXT)
+        cdef size_t most = max(<size_t> 1, self.total // thread_text)
         self.thread_count = <int> min(<size_t> arguments.thread_count(threads), most)
         if one_thread:
             self.thread_count = 1
         if self.thread_count > 1:
             size = max(
-                <size_t> LEAST_GROUP,
+                least_group,
                 self.total // (<size_t> self.thread_count * GROUPS_FOR_EACH_THREAD),
             )
         self.part_count = self.group_count = self.next_group = 0
@@ -194,6 +204,11 @@ cdef class Groups:
         return error
 
     cdef int end_work(self, worker) except -1:
+        raise NotImplementedError
+
+    cdef int advance(self, size_t group, size_t bytes) except -1:
+        """A worker that tells of its progress is so many bytes further, in the group of this
+        number, from 1 on."""
         raise NotImplementedError
 
 

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments
+from tokbpe import arguments, files
 from tokbpe.engines import Engine
-from tokbpe.formats import files
 from tokbpe.vocabulary import Vocabulary
 
 VERSION = 2

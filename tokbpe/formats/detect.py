@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import IO, NamedTuple
 
-from tokbpe import arguments, patterns
+from tokbpe import arguments, files, patterns
 from tokbpe.engines import Engine
-from tokbpe.formats import artifact, files, gpt2, huggingface, printable_json, tiktoken
+from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
 from tokbpe.formats.tiktoken_known import KNOWN, Known
 from tokbpe.vocabulary import Vocabulary
 

@@ -17,9 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tokbpe import arguments, equivalence, patterns
+from tokbpe import arguments, equivalence, files, patterns
 from tokbpe.engines import Engine
-from tokbpe.formats import files
 from tokbpe.formats.printable import (
     check_merges,
     checked_ids,

@@ -8,9 +8,8 @@ import json
 import os
 from typing import Any
 
-from tokbpe import arguments
+from tokbpe import arguments, files
 from tokbpe.engines import Engine
-from tokbpe.formats import files
 from tokbpe.formats.huggingface_read import vocabulary_of
 from tokbpe.formats.huggingface_write import content_of
 from tokbpe.formats.printable import parsed

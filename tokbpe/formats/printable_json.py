@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tokbpe import patterns
-from tokbpe.formats import files
+from tokbpe import files, patterns
 from tokbpe.formats.printable import (
     check_merges,
     checked_ids,

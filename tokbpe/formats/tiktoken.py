@@ -19,9 +19,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from tokbpe import arguments, equivalence, patterns
+from tokbpe import arguments, equivalence, files, patterns
 from tokbpe.engines import Engine
-from tokbpe.formats import files
 from tokbpe.formats.printable import checked_ids, checked_vocab, parsed
 from tokbpe.formats.refusal import refuse_what_is_lost
 from tokbpe.formats.tiktoken_known import END_OF_TEXT, KNOWN, Known, without_placeholders

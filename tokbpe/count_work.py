@@ -1,0 +1,422 @@
+"""The work of counting: of documents and of files, here or by the workers of an executor.
+
+Whoever counts is an engine. Its table keeps the pieces in the order of their first appearance, on
+which the tie rule "first" depends: so partial tables are joined in the order of the input.
+"""
+
+import bisect
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tokbpe import arguments, engines, files, patterns, reading
+from tokbpe.arguments import Documents
+from tokbpe.corpus import Record
+from tokbpe.count_files import Arrays
+from tokbpe.engines import Table
+from tokbpe.patterns import WORDS, Pattern
+from tokbpe.progress import Report
+from tokbpe.vocabulary import pattern_of
+
+# Of a piece: from so many bytes on, and from such a part of the corpus, it is told about.
+GIANT_BYTES = 2**16
+GIANT_PART = 100
+
+# Workers get so many bytes at a time, of documents or, a file at least, of files.
+TASK_BYTES = 2**25
+TASK_FILE_BYTES = 2**28
+TASKS_FOR_EACH_WORKER = 4
+MOST_WORKERS = 1024
+
+
+class DictTable:
+    """The table of an engine that counts into a dictionary."""
+
+    def __init__(self, counts: dict[bytes, int] | None = None) -> None:
+        self._counts = {} if counts is None else counts
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def get(self, piece: bytes, default: int | None = None) -> int | None:
+        return self._counts.get(piece, default)
+
+    def add(self, other: "DictTable") -> None:
+        """Count what another table has counted; new pieces follow in its order."""
+        sums = {piece: self._counts.get(piece, 0) + n for piece, n in other._counts.items()}
+        for piece, count in sums.items():
+            if count > arguments.HIGHEST_COUNT:
+                raise arguments.piece_overflow(piece)
+        self._counts.update(sums)
+
+    def add_counts(self, data: Any, ends: Any, counts: Any) -> None:
+        for piece, count in zip(pieces_of(data, ends), counts.tolist()):
+            self.add(DictTable({piece: count}))
+
+    def arrays(self) -> Arrays:
+        ends = np.cumsum([len(piece) for piece in self._counts], dtype=np.uint64)
+        data = np.frombuffer(b"".join(self._counts), np.uint8)
+        return Arrays(data, ends, np.array([*self._counts.values()], np.int64))
+
+
+def pieces_of(data: Any, ends: Any) -> Iterator[bytes]:
+    """The pieces that stand in arrays."""
+    whole = data.tobytes()
+    start = 0
+    for end in ends.tolist():
+        yield whole[start:end]
+        start = end
+
+
+# Counting documents
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What pieces depend on, and who counts them."""
+
+    pattern: Pattern | None
+    special_tokens: tuple[str, ...]
+    engine: str
+
+    @classmethod
+    def of(
+        cls, pattern: str | Pattern | None, special_tokens: Sequence[str], engine: str | None
+    ) -> "Settings":
+        if pattern == WORDS.name:
+            pattern = WORDS
+        found = None if pattern is None else patterns.get(pattern)
+        tokens = arguments.names(special_tokens, "special_tokens")
+        return cls(found, tokens, engines.name_of(engine))
+
+    def new_table(self) -> Table:
+        engine = engines.with_arrays(engines.get(self.engine))
+        return DictTable() if engine is None else engine.PieceTable()
+
+    def spellings(self) -> dict[bytes, int]:
+        """The spellings that are boundaries."""
+        return {spelling.encode("utf-8"): n for n, spelling in enumerate(self.special_tokens)}
+
+    def cutter(self) -> reading.Cut | None:
+        """What finds where a document may be cut; None if it cannot be."""
+        if self.pattern is None or not reading.can_be_cut(self.pattern):
+            return None
+        return reading.cutter(self.special_tokens)
+
+    def as_plain(self) -> dict[str, Any]:
+        pattern = None
+        if self.pattern is not None:
+            pattern = {
+                "name": self.pattern.name,
+                "sources": list(self.pattern.sources),
+                "keep_gaps": self.pattern.keep_gaps,
+            }
+        return {"pattern": pattern, "special_tokens": list(self.special_tokens)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], engine: str | None) -> "Settings":
+        pattern = None if plain["pattern"] is None else pattern_of(plain["pattern"])
+        return cls.of(pattern, plain["special_tokens"], engine)
+
+
+def same_pieces(one: Settings, other: Settings) -> bool:
+    """Whether two settings give the same pieces."""
+    return one.pattern == other.pattern and {*one.special_tokens} == {*other.special_tokens}
+
+
+class Giant(NamedTuple):
+    """A long piece, and the document in which it stands."""
+
+    size: int
+    place: str
+
+    @staticmethod
+    def larger(one: "Giant | None", other: "Giant | None") -> "Giant | None":
+        """The larger one, the first of equals."""
+        if one is None or other is None:
+            return one or other
+        return other if other.size > one.size else one
+
+    def tell(self, size: int | None) -> None:
+        """A warning, if it is large for a corpus of so many bytes."""
+        if self.size * GIANT_PART >= (size or 0):
+            arguments.warn(
+                f"{self.place} has a piece of {self.size} bytes, which the pattern does not cut: "
+                "in such text merges are learned across what should be words"
+            )
+
+
+def count(
+    documents: Iterator[Any],
+    settings: Settings,
+    threads: int | None,
+    report: Callable[[int], object] | None,
+    name: Callable[[int], str] = "document {}".format,
+) -> tuple[Table, Giant | None]:
+    """The pieces of documents, which `viewer` gives, and the longest of them if it is long.
+
+    name: what a document is called, by its number.
+    """
+    engine = engines.get(settings.engine)
+    arrays = engines.with_arrays(engine)
+    longest, index = 0, 0
+    if arrays is not None:
+        table = arrays.count_table(
+            documents, settings.pattern, settings.spellings(), threads=threads, progress=report
+        )
+        longest, index = table.longest, table.longest_document
+    else:
+        arguments.threads(threads)
+        table = DictTable()
+        done = 0
+        for number, document in enumerate(documents):
+            counts = engine.count_pieces([document], settings.pattern, settings.spellings())
+            table.add(DictTable(counts))
+            longest, _, index = max(
+                (longest, -index, index), (max(map(len, counts), default=0), -number, number)
+            )
+            done += len(document)
+            if report is not None:
+                report(done)
+    if settings.pattern is None or longest < GIANT_BYTES:
+        return table, None
+    return table, Giant(longest, name(index))
+
+
+def viewer(settings: Settings) -> Callable[[Any, int | None], Any]:
+    """What gives the bytes of a document as the engine reads them best."""
+    engine = engines.with_arrays(engines.get(settings.engine))
+    return arguments.document_bytes if engine is None else engine.document_view
+
+
+def known_size(corpus: Any) -> int | None:
+    """How many bytes a corpus has, if it can be told before it is read."""
+    if isinstance(corpus, arguments.DOCUMENT_TYPES):
+        corpus = [corpus]
+    if not isinstance(corpus, (list, tuple)):
+        return None
+    size = 0
+    for document in corpus:
+        if isinstance(document, str) and document.isascii():
+            size += len(document)
+        else:
+            try:
+                size += len(arguments.document_bytes(document))
+            except (TypeError, UnicodeEncodeError):
+                return None  # told when it is its turn
+    return size
+
+
+def counter_of(report: Report | None, total: int | None) -> Callable[[int], object] | None:
+    """What is called with the bytes done."""
+    return None if report is None else lambda done: report(done, total)
+
+
+class Partial(NamedTuple):
+    """What a worker has counted."""
+
+    arrays: Arrays
+    record: Record
+    giant: Giant | None
+
+
+def count_documents(
+    documents: Sequence[bytes], first: int, settings: Settings, threads: int | None
+) -> Partial:
+    """Count documents, of which the first has this number; for a worker."""
+    record = Record(most_hashes=None)  # whoever joins the records decides what to keep
+    table, giant = count(
+        record.watch(documents), settings, threads, None, lambda n: f"document {first + n}"
+    )
+    return Partial(Arrays(*table.arrays()), record, giant)
+
+
+def batches(
+    corpus: Documents, report: Callable[[int], object] | None
+) -> Iterator[tuple[list[bytes], int]]:
+    """Documents in lists for workers, and the number of the first of each list."""
+    batch: list[bytes] = []
+    size = first = done = 0
+    for document in arguments.documents(corpus):
+        batch.append(document)
+        size += len(document)
+        if size >= TASK_BYTES:
+            yield batch, first
+            first += len(batch)
+            done += size
+            batch, size = [], 0
+            if report is not None:
+                report(done)
+    if batch:
+        yield batch, first
+
+
+def only_text(documents: Iterable[Any]) -> Iterator[Any]:
+    """The documents; UnicodeDecodeError, naming the document, for bytes that are no UTF-8."""
+    for index, document in enumerate(documents):
+        if isinstance(document, bytes):
+            try:
+                document.decode("utf-8")
+            except UnicodeDecodeError as error:
+                error.reason += f" (document {index})"
+                raise
+        yield document
+
+
+# Counting files
+
+
+class FileDocuments:
+    """The documents of files, each recorded; those that are larger than a block come in parts."""
+
+    def __init__(
+        self,
+        paths: Sequence[reading.Source],
+        separation: reading.Separation,
+        settings: Settings,
+        record: Record,
+    ) -> None:
+        self._paths = paths
+        self._separation = separation
+        self._cut = settings.cutter()
+        self._record = record
+        # Of each block: the number of its first part, its file, and its first document there.
+        self._starts: list[int] = []
+        self._places: list[tuple[str, int]] = []
+
+    def __iter__(self) -> Iterator[bytes]:
+        number = 0
+        for path in self._paths:
+            with reading.opened(path) as file:
+                for block in self._blocks(file):
+                    self._starts.append(number)
+                    self._places.append((file_name(path), block.number))
+                    for text in block.texts:
+                        self._record.add(text, block.last)
+                        yield text
+                    number += len(block.texts)
+
+    def _blocks(self, file: Any) -> Iterator[reading.Block]:
+        with files.naming(file_name(file)):
+            yield from reading.blocks(file, self._separation, reading.BLOCK_BYTES, self._cut)
+
+    def name(self, number: int) -> str:
+        """What the document of a part is called."""
+        block = bisect.bisect_right(self._starts, number) - 1
+        file, first = self._places[block]
+        if self._separation.separator is None:
+            return file
+        return f"{file}: document {first + number - self._starts[block]}"
+
+
+def file_name(source: reading.Source) -> str:
+    if hasattr(source, "read"):
+        return str(getattr(source, "name", "a file"))
+    return os.fsdecode(source)
+
+
+def count_some_files(
+    paths: Sequence[reading.Source],
+    separation: reading.Separation,
+    settings: Settings,
+    threads: int | None,
+) -> Partial:
+    """Count the documents of files; for a worker."""
+    record = Record(most_hashes=None)
+    documents = FileDocuments(paths, separation, settings, record)
+    table, giant = count(iter(documents), settings, threads, None, documents.name)
+    return Partial(Arrays(*table.arrays()), record, giant)
+
+
+def file_size(source: reading.Source) -> int:
+    """How many bytes a file has, 0 if that cannot be told."""
+    status = reading.state(source) if hasattr(source, "read") else None
+    if status is not None:
+        return status[0]
+    return 0 if hasattr(source, "read") else os.stat(os.fspath(source)).st_size
+
+
+def file_groups(paths: Sequence[Any], most: int) -> Iterator[tuple[list[Any], int]]:
+    """Files, one after another, in lists of about so many bytes; and these bytes."""
+    group: list[Any] = []
+    size = 0
+    for path in paths:
+        group.append(path)
+        size += file_size(path)
+        if size >= most:
+            yield group, size
+            group, size = [], 0
+    if group:
+        yield group, size
+
+
+def count_files_elsewhere(
+    paths: Sequence[Any],
+    separation: reading.Separation,
+    settings: Settings,
+    threads: int | None,
+    report: Callable[[int], object] | None,
+    executor: Executor | None,
+    workers: int | None,
+) -> Iterator[Partial]:
+    """What the workers of an executor, or so many new processes, count of files, in order."""
+    for path in paths:
+        if hasattr(path, "read"):
+            raise TypeError(f"workers need paths, but {path!r} is an open file")
+    if executor is None:
+        most = arguments.whole_number(workers, "workers", 1, MOST_WORKERS)
+        with process_pool(most) as pool:
+            yield from count_files_elsewhere(
+                paths, separation, settings, threads, report, pool, None
+            )
+        return
+    if workers is not None:
+        raise ValueError("an executor has its own workers: give one or the other")
+    total = sum(file_size(path) for path in paths)
+    at_a_time = min(TASK_FILE_BYTES, 1 + total // (TASKS_FOR_EACH_WORKER * worker_count(executor)))
+    groups = [*file_groups(paths, at_a_time)]
+    tasks = ((count_some_files, group, separation, settings, threads or 1) for group, _ in groups)
+    done = 0
+    for partial, (_, size) in zip(in_order(executor, tasks), groups):
+        yield partial
+        done += size
+        if report is not None:
+            report(done)
+
+
+# Executors
+
+
+def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """The results of calls, in their order. Not many more than there are workers wait."""
+    most = 2 * worker_count(executor)
+    pending: deque[Future[Any]] = deque()
+    try:
+        for task in tasks:
+            pending.append(executor.submit(*task))
+            if len(pending) > most:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def worker_count(executor: Executor) -> int:
+    """How many workers an executor has, or 16 if it does not say."""
+    workers = getattr(executor, "_max_workers", None)
+    return workers if isinstance(workers, int) and workers > 0 else 16
+
+
+def process_pool(workers: int) -> Executor:
+    """Processes of this machine that share nothing with this one."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))

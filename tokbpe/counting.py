@@ -1,0 +1,462 @@
+"""Counting pieces once, to learn from the counts many times."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from tokbpe import arguments, count_files, count_work, files, reading
+from tokbpe.arguments import Documents
+from tokbpe.corpus import Record
+from tokbpe.count_files import Arrays
+from tokbpe.count_work import FileDocuments, Giant, Partial, Settings, pieces_of, same_pieces
+from tokbpe.engines import Table
+from tokbpe.patterns import Pattern
+from tokbpe.progress import Progress, reporting
+
+NOT_GIVEN: Any = object()
+
+
+class PieceCounts(Mapping[bytes, int]):
+    """How often each piece of a corpus occurs, in the order of first appearance.
+
+    corpus: as for `Tokenizer`; nothing, to begin with no pieces.
+    pattern: how documents are cut into pieces, as for `Tokenizer`; or "words", for the method
+        "word": what stands between white space.
+    special_tokens: texts that are boundaries and are not counted.
+    engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
+    threads, progress, executor: see `add`.
+
+    A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
+    2**63 - 1 is a ValueError. A piece takes some hundred bytes of memory, and while a corpus is
+    counted as much again for each thread; beside it stand 64 MB of documents, or one that is
+    larger.
+    """
+
+    def __init__(
+        self,
+        corpus: Documents = (),
+        *,
+        pattern: str | Pattern | None = None,
+        special_tokens: Sequence[str] = (),
+        engine: str | None = None,
+        threads: int | None = None,
+        progress: Progress = False,
+        executor: Executor | None = None,
+    ) -> None:
+        self._open(Settings.of(pattern, special_tokens, engine))
+        self.add(corpus, threads=threads, progress=progress, executor=executor)
+
+    def _open(self, settings: Settings) -> None:
+        """Begin with no pieces."""
+        self._settings = settings
+        self._table = settings.new_table()
+        self._record = Record()
+        self._ordered = True
+        self._pruned = 0
+        self._known: Arrays | None = None
+
+    @classmethod
+    def _of(cls, settings: Settings) -> "PieceCounts":
+        counts = cls.__new__(cls)
+        counts._open(settings)
+        return counts
+
+    @classmethod
+    def of_corpus(
+        cls,
+        corpus: Documents,
+        settings: Settings,
+        threads: int | None,
+        progress: Progress,
+        text: bool = False,
+    ) -> "PieceCounts":
+        """The counts of a corpus, which must be `text` or may be any bytes; for methods."""
+        counts = cls._of(settings)
+        counts._count(corpus, threads, progress, count_work.only_text if text else iter)
+        return counts
+
+    @classmethod
+    def from_files(
+        cls,
+        paths: reading.Source | Iterable[reading.Source],
+        *,
+        documents: str | bytes = reading.WHOLE,
+        pattern: str | Pattern | None = None,
+        special_tokens: Sequence[str] = (),
+        engine: str | None = None,
+        threads: int | None = None,
+        progress: Progress = False,
+        executor: Executor | None = None,
+        workers: int | None = None,
+    ) -> "PieceCounts":
+        """The counts of files of any size; the options are those of `add_files`."""
+        counts = cls._of(Settings.of(pattern, special_tokens, engine))
+        counts.add_files(
+            paths,
+            documents=documents,
+            threads=threads,
+            progress=progress,
+            executor=executor,
+            workers=workers,
+        )
+        return counts
+
+    # Counting
+
+    def add(
+        self,
+        corpus: Documents,
+        *,
+        threads: int | None = None,
+        progress: Progress = False,
+        executor: Executor | None = None,
+    ) -> None:
+        """Count another corpus behind what is counted; nothing changes if that fails.
+
+        threads: how many may count; by default as many as there are cores. Counts and their
+            order do not depend on it.
+        progress: True for a bar on a terminal, or a function that is called with the bytes
+            counted and the bytes of the corpus, None for these where it is no text and no list.
+        executor: counts elsewhere: any `concurrent.futures.Executor`. It is given some 32 MB of
+            documents at a time; of results not many more wait than it has workers. A worker has
+            one thread then, unless `threads` says otherwise.
+        """
+        if executor is None:
+            self._count(corpus, threads, progress, iter)
+            return
+        with reporting(progress, "B", unit_scale=True) as report:
+            told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
+            tasks = (
+                (count_work.count_documents, batch, first, self._settings, threads or 1)
+                for batch, first in count_work.batches(corpus, told)
+            )
+            self._join(count_work.in_order(executor, tasks))
+
+    def _count(
+        self,
+        corpus: Documents,
+        threads: int | None,
+        progress: Progress,
+        checked: Callable[[Iterator[Any]], Iterator[Any]],
+    ) -> None:
+        record = Record()
+        with reporting(progress, "B", unit_scale=True) as report:
+            told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
+            documents = checked(record.watch(corpus, count_work.viewer(self._settings)))
+            table, giant = count_work.count(documents, self._settings, threads, told)
+        self._take(table, record, giant)
+
+    def add_files(
+        self,
+        paths: reading.Source | Iterable[reading.Source],
+        *,
+        documents: str | bytes = reading.WHOLE,
+        threads: int | None = None,
+        progress: Progress = False,
+        executor: Executor | None = None,
+        workers: int | None = None,
+    ) -> None:
+        """Count files behind what is counted, in the order given; nothing changes if that fails.
+
+        paths: of files, or files that are open for reading bytes; one or several.
+        documents: "whole" if a file is one document, "line" if each line is one, or what stands
+            between two of them. Line ends and separators belong to none.
+        threads, progress, executor: as in `add`. An executor, which needs paths that its workers
+            can open, counts several files at a time and gives one table for them.
+        workers: so many processes of this machine count, where there is no executor. A script
+            that asks for them must be importable (`if __name__ == "__main__":`).
+
+        A document that is larger than 16 MB is read in parts where the pattern has a name;
+        otherwise it must have at most 2**30 bytes: ValueError. OSError if a file cannot be read
+        or changes meanwhile.
+        """
+        sources = listed(paths)
+        separation = reading.separation(documents)
+        with reporting(progress, "B", unit_scale=True) as report:
+            total = sum(count_work.file_size(source) for source in sources)
+            told = count_work.counter_of(report, total or None)
+            if executor is not None or workers is not None:
+                self._join(
+                    count_work.count_files_elsewhere(
+                        sources, separation, self._settings, threads, told, executor, workers
+                    )
+                )
+                return
+            record = Record()
+            found = FileDocuments(sources, separation, self._settings, record)
+            table, giant = count_work.count(iter(found), self._settings, threads, told, found.name)
+        self._take(table, record, giant)
+
+    def _join(self, partials: Iterator[Partial]) -> None:
+        """Count what workers have counted, in this order."""
+        table = self._settings.new_table()
+        record = Record()
+        giant = None
+        for partial in partials:
+            table.add_counts(*partial.arrays)
+            record.join(partial.record)
+            giant = Giant.larger(giant, partial.giant)
+        self._take(table, record, giant)
+
+    def _take(self, table: Table, record: Record, giant: Giant | None = None) -> None:
+        if len(self._table):
+            self._table.add(table)
+        else:
+            self._table = table
+        self._record.join(record)
+        self._known = None
+        if giant is not None:
+            giant.tell(record.bytes)
+
+    # Together
+
+    def __iadd__(self, other: "PieceCounts") -> "PieceCounts":
+        """Add other counts to these; pieces that are new follow in the order of the other.
+
+        ValueError, and nothing done, if their patterns or special tokens are not the same.
+        """
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
+        if not same_pieces(self._settings, other._settings):
+            raise ValueError(
+                f"counts of {self._settings.as_plain()} and of {other._settings.as_plain()} "
+                "are of different pieces: they cannot be added"
+            )
+        table = self._settings.new_table()
+        table.add_counts(*other.arrays)
+        self._take(table, other._record)
+        self._ordered = self._ordered and other._ordered
+        self._pruned = max(self._pruned, other._pruned)
+        return self
+
+    def __add__(self, other: "PieceCounts") -> "PieceCounts":
+        """The counts of both, in the order of this one, and behind it that of the other.
+
+        ValueError if their patterns or special tokens are not the same.
+        """
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
+        both = self._of(self._settings)
+        both += self
+        both += other
+        return both
+
+    def prune(self, min_count: int) -> "PieceCounts":
+        """Forget pieces that occur less often; these counts themselves, for what follows.
+
+        Training on what is left need not give the merges of the corpus.
+        """
+        least = arguments.whole_number(min_count, "min_count", 1, arguments.HIGHEST_COUNT)
+        data, ends, counts = self.arrays
+        kept = counts >= least
+        if not kept.all():
+            sizes = np.diff(ends, prepend=np.uint64(0))
+            table = self._settings.new_table()
+            table.add_counts(
+                data[np.repeat(kept, sizes.astype(np.int64))],
+                np.cumsum(sizes[kept], dtype=np.uint64),
+                counts[kept],
+            )
+            self._table = table
+            self._known = None
+            self._pruned = max(self._pruned, least)
+        return self
+
+    # Reading
+
+    @property
+    def pattern(self) -> str | None:
+        """How documents were cut: the name of the pattern, else its spelling; None: not at all."""
+        pattern = self._settings.pattern
+        return None if pattern is None else pattern.name or pattern.sources[0]
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self._settings.special_tokens
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the pieces stand in the order of first appearance; if not, they cannot be
+        learned from with the tie rule "first"."""
+        return self._ordered
+
+    @property
+    def arrays(self) -> Arrays:
+        """The pieces without a Python object for each: `data`, `ends` and `counts`; read only."""
+        if self._known is None:
+            self._known = Arrays(*self._table.arrays())
+            for array in self._known:
+                array.flags.writeable = False
+        return self._known
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was counted, as far as it is known: `documents`, `bytes`, the SHA-256 of each
+        document (`hashes`) and of these in order (`fingerprint`)."""
+        pruned = {"pruned": self._pruned} if self._pruned else {}
+        return {**self._record.plain(), **pruned}
+
+    def total(self) -> int:
+        """How often all pieces occur together."""
+        counts = self.arrays.counts
+        if len(counts) and int(counts.max()) > arguments.HIGHEST_COUNT // len(counts):
+            return sum(counts.tolist())
+        return int(counts.sum())
+
+    def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
+        """Pieces with their counts, the highest first, equal ones in their order; all, or n."""
+        data, ends, counts = self.arrays
+        order = np.argsort(-counts, kind="stable")
+        if n is not None:
+            order = order[: arguments.whole_number(n, "n", 0, arguments.HIGHEST_COUNT)]
+        starts = ends - np.diff(ends, prepend=np.uint64(0))
+        return [
+            (data[int(starts[i]) : int(ends[i])].tobytes(), int(counts[i])) for i in order.tolist()
+        ]
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return pieces_of(self.arrays.data, self.arrays.ends)
+
+    def __getitem__(self, piece: bytes) -> int:
+        if not isinstance(piece, bytes):
+            raise TypeError(f"a piece is bytes, not {arguments.type_name(piece)}")
+        count = self._table.get(piece)
+        if count is None:
+            raise KeyError(piece)
+        return count
+
+    def __contains__(self, piece: object) -> bool:
+        return isinstance(piece, bytes) and self._table.get(piece) is not None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same counts of the same pieces, in the same order."""
+        if not isinstance(other, PieceCounts):
+            return NotImplemented
+        both: list[tuple[Any, Any]] = [*zip(self.arrays, other.arrays)]
+        return (
+            same_pieces(self._settings, other._settings)
+            and self._ordered == other._ordered
+            and all(np.array_equal(mine, others) for mine, others in both)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"<PieceCounts {len(self)} pieces, pattern {self.pattern!r}, "
+            f"special tokens {list(self.special_tokens)}>"
+        )
+
+    # Files
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            **self._settings.as_plain(),
+            "record": self._record.plain(),
+            "ordered": self._ordered,
+            "pruned": self._pruned,
+        }
+
+    def _fill(self, arrays: Arrays, facts: Mapping[str, Any]) -> None:
+        self._table.add_counts(*arrays)
+        self._record = Record.from_plain(facts["record"])
+        self._ordered = facts["ordered"]
+        self._pruned = facts["pruned"]
+
+    @classmethod
+    def _from_parts(
+        cls, arrays: Arrays, facts: Mapping[str, Any], engine: str | None
+    ) -> "PieceCounts":
+        counts = cls._of(Settings.from_plain(facts, engine))
+        counts._fill(arrays, facts)
+        return counts
+
+    def save(self, path: files.Path) -> None:
+        """Write the counts to a new `.npz` file, which `load` reads.
+
+        FileExistsError if anything stands at the path: no file is ever replaced. Another OSError
+        if it cannot be written.
+        """
+        count_files.save(path, self.arrays, self._facts())
+
+    @classmethod
+    def load(cls, path: files.Path, engine: str | None = None) -> "PieceCounts":
+        """The counts of a file that `save` wrote.
+
+        ValueError for another file, for one of a newer version, and for one that is damaged;
+        OSError if it cannot be read.
+        """
+        return cls._from_parts(*count_files.load(path), engine)
+
+    def to_parquet(self, path: files.Path, *, part: int = 0) -> None:
+        """Write the counts to a new Parquet file: `piece` BINARY, `count` INT64, `first` INT64.
+
+        part: the place of what was counted among all parts of a corpus. Of tables of all parts
+            that are added up, the least `first` of each piece tells the order.
+
+        Needs the extra `arrow`. Counts without an order have no column `first`.
+        """
+        place = arguments.whole_number(part, "part", 0, count_files.MOST_PARTS - 1)
+        count_files.save_parquet(path, self.arrays, self._facts(), place if self._ordered else None)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        source: files.Path | Iterable[files.Path],
+        *,
+        pattern: Any = NOT_GIVEN,
+        special_tokens: Sequence[str] = (),
+        engine: str | None = None,
+    ) -> "PieceCounts":
+        """The counts of a Parquet file, a folder of such files, or several of them, added up.
+
+        pattern, special_tokens: of files that `to_parquet` did not write, and which therefore do
+            not say how the pieces were made.
+
+        Pieces stand in the order of the column `first`, the least of each; without it they have
+        none, and the tie rule "first" is refused. ValueError, naming the column, for what are no
+        counts.
+        """
+        paths = listed(source)
+        arrays, facts, ordered = count_files.load_parquet(paths)
+        told = [found for found in facts if found is not None]
+        if len(told) < len(facts) or not told:
+            if pattern is NOT_GIVEN:
+                raise ValueError(
+                    f"{paths}: the files do not say by which pattern the pieces were cut: "
+                    "give pattern=, None for none"
+                )
+            settings = Settings.of(pattern, special_tokens, engine)
+        else:
+            settings = Settings.from_plain(told[0], engine)
+        for other in told:
+            if not same_pieces(Settings.from_plain(other, engine), settings):
+                raise ValueError(f"{paths}: the files are of different patterns or special tokens")
+        counts = cls._of(settings)
+        counts._table.add_counts(*arrays)
+        counts._ordered = ordered
+        counts._pruned = max((found["pruned"] for found in told), default=0)
+        for part in facts:
+            counts._record.join(
+                Record.unknown() if part is None else Record.from_plain(part["record"])
+            )
+        return counts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
+
+
+def listed(paths: Any) -> list[Any]:
+    """One path, or one open file, or several."""
+    if isinstance(paths, (str, bytes)) or hasattr(paths, "read"):
+        return [paths]
+    return list(paths) if isinstance(paths, Iterable) else [paths]
