@@ -1,7 +1,8 @@
 """Documents to learn from, and the record of what was learned from."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tokbpe import arguments
@@ -10,6 +11,8 @@ from tokbpe.arguments import Documents
 # Beyond so many documents only the fingerprint of them all is kept.
 MOST_HASHES = 100_000
 DIGEST = 32  # bytes
+# A thread hashes so many bytes of documents at a time.
+HASHED_TOGETHER = 2**23
 
 
 class Record:
@@ -35,11 +38,33 @@ class Record:
 
     def watch(
         self, corpus: Documents, read: Callable[[Any, int | None], Any] = arguments.document_bytes
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """The documents of a corpus, as `arguments.documents` gives them, each one recorded."""
         for document in arguments.documents(corpus, read):
             self.add(document)
             yield document
+
+    def watch_aside(
+        self, corpus: Documents, read: Callable[[Any, int | None], Any]
+    ) -> Generator[Any, None, None]:
+        """The same; documents are hashed by a thread, while something else is done with them."""
+        with ThreadPoolExecutor(1, "tokbpe") as thread:
+            documents: list[Any] = []
+            size = 0
+            before = thread.submit(self._add_all, ())
+            for document in arguments.documents(corpus, read):
+                documents.append(document)
+                size += len(document)
+                if size >= HASHED_TOGETHER:
+                    before.result()
+                    before = thread.submit(self._add_all, documents)
+                    documents, size = [], 0
+                yield document
+            thread.submit(self._add_all, documents).result()
+
+    def _add_all(self, documents: Iterable[Any]) -> None:
+        for document in documents:
+            self.add(document)
 
     def add(self, data: Any, last: bool = True) -> None:
         """Record a document, or a part of one, which is its `last` or not."""

@@ -1,5 +1,6 @@
 """Counting pieces once, to learn from the counts many times."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -144,8 +145,9 @@ class PieceCounts(Mapping[bytes, int]):
         record = Record()
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
-            documents = checked(record.watch(corpus, count_work.viewer(self._settings)))
-            table, giant = count_work.count(documents, self._settings, threads, told)
+            watch = record.watch if arguments.thread_count(threads) == 1 else record.watch_aside
+            with contextlib.closing(watch(corpus, count_work.viewer(self._settings))) as documents:
+                table, giant = count_work.count(checked(documents), self._settings, threads, told)
         self._take(table, record, giant)
 
     def add_files(

@@ -211,7 +211,12 @@ cdef class PieceTable:
 
     cdef int pause(self) except -1:
         """Look for signals, and whether other threads have failed; tell how far we are."""
-        PyErr_CheckSignals()
+        try:
+            PyErr_CheckSignals()
+        except BaseException as error:
+            if self.counting is not None:
+                self.counting.stop(error)
+            raise
         if self.counting is not None:
             self.counting.advance(self.group, self.unpaused)
         self.unpaused = 0
@@ -496,7 +501,11 @@ cdef class PieceCounting(Groups):
             raise RuntimeError("another thread has failed")
         self.done += bytes
         if self.progress is not None and threading.get_ident() == self.caller:
-            self.progress(self.done)
+            try:
+                self.progress(self.done)
+            except BaseException as error:
+                self.stop(error)
+                raise
         return 0
 
     cdef PieceTable finish(self):
