@@ -366,6 +366,18 @@ def test_one_warning_for_giant_pieces(engine, tmp_path):
         made([giant, "low " * 2_000_000], engine)  # little of the corpus
 
 
+def test_memory_that_is_bounded():
+    text = " ".join(map(str, range(500_000)))
+    for threads in (1, 2):
+        with pytest.raises(MemoryError, match="pieces are counted, .* than memory_bytes=20000000"):
+            made(text, pattern="words", memory_bytes=20_000_000, threads=threads)
+        counts = made(text, pattern="words", memory_bytes=200_000_000, threads=threads)
+        assert len(counts) == 500_000
+    assert len(made("low", memory_bytes=1)) == 1  # nothing to speak of
+    with pytest.raises(ValueError, match="memory_bytes must be from 1"):
+        made("low", memory_bytes=0)
+
+
 # Our own files
 
 

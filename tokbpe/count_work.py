@@ -83,16 +83,27 @@ class Settings:
     pattern: Pattern | None
     special_tokens: tuple[str, ...]
     engine: str
+    memory_bytes: int | None
 
     @classmethod
     def of(
-        cls, pattern: str | Pattern | None, special_tokens: Sequence[str], engine: str | None
+        cls,
+        pattern: str | Pattern | None,
+        special_tokens: Sequence[str],
+        engine: str | None,
+        memory_bytes: int | None = None,
     ) -> "Settings":
         if pattern == WORDS.name:
             pattern = WORDS
         found = None if pattern is None else patterns.get(pattern)
         tokens = arguments.names(special_tokens, "special_tokens")
-        return cls(found, tokens, engines.name_of(engine))
+        if memory_bytes is None:
+            memory_bytes = arguments.machine_memory()
+        else:
+            memory_bytes = arguments.whole_number(
+                memory_bytes, "memory_bytes", 1, arguments.HIGHEST_COUNT
+            )
+        return cls(found, tokens, engines.name_of(engine), memory_bytes)
 
     def new_table(self) -> Table:
         engine = engines.with_arrays(engines.get(self.engine))
@@ -167,7 +178,12 @@ def count(
     longest, index = 0, 0
     if arrays is not None:
         table = arrays.count_table(
-            documents, settings.pattern, settings.spellings(), threads=threads, progress=report
+            documents,
+            settings.pattern,
+            settings.spellings(),
+            threads=threads,
+            progress=report,
+            memory_bytes=settings.memory_bytes,
         )
         longest, index = table.longest, table.longest_document
     else:

@@ -29,10 +29,12 @@ class PieceCounts(Mapping[bytes, int]):
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     threads, progress, executor: see `add`.
 
+    memory_bytes: a MemoryError tells before the compiled tables of a corpus that is being counted
+        take more; by default as much as the machine has. A piece takes some hundred bytes, in
+        each thread; beside it stand 64 MB of documents, or one that is larger.
+
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
-    2**63 - 1 is a ValueError. A piece takes some hundred bytes of memory, and while a corpus is
-    counted as much again for each thread; beside it stand 64 MB of documents, or one that is
-    larger.
+    2**63 - 1 is a ValueError.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class PieceCounts(Mapping[bytes, int]):
         threads: int | None = None,
         progress: Progress = False,
         executor: Executor | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
-        self._open(Settings.of(pattern, special_tokens, engine))
+        self._open(Settings.of(pattern, special_tokens, engine, memory_bytes))
         self.add(corpus, threads=threads, progress=progress, executor=executor)
 
     def _open(self, settings: Settings) -> None:
@@ -91,9 +94,10 @@ class PieceCounts(Mapping[bytes, int]):
         progress: Progress = False,
         executor: Executor | None = None,
         workers: int | None = None,
+        memory_bytes: int | None = None,
     ) -> "PieceCounts":
         """The counts of files of any size; the options are those of `add_files`."""
-        counts = cls._of(Settings.of(pattern, special_tokens, engine))
+        counts = cls._of(Settings.of(pattern, special_tokens, engine, memory_bytes))
         counts.add_files(
             paths,
             documents=documents,

@@ -45,6 +45,7 @@ def count_table(
     *,
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
+    memory_bytes: int | None = None,
 ) -> PieceTable: ...
 def count_pieces(
     corpus: Documents,

@@ -24,6 +24,7 @@ from .count_table cimport (
     CountSlot,
     CountTable,
     close_counts,
+    counts_size,
     make_room,
     open_counts,
     piece_key,
@@ -60,6 +61,10 @@ cdef enum:
 # How many pieces are worked on together.
 cdef enum:
     CHUNK = 512
+
+# Before so many pieces more it is looked how much memory they may take.
+cdef enum:
+    PIECES_AHEAD = 262144
 
 # A table begins with 2**LEAST_BITS slots.
 cdef enum:
@@ -154,6 +159,7 @@ cdef class PieceTable:
     cdef size_t number  # among the tables of the threads
     cdef size_t document  # its index in the corpus
     cdef size_t unpaused  # bytes since the last look for signals
+    cdef size_t needed  # bytes, at most, until the next one
     cdef readonly size_t longest  # the size of the longest piece
     cdef readonly size_t longest_document  # the first that has it
     cdef int64_t highest  # no count is higher
@@ -217,6 +223,7 @@ cdef class PieceTable:
             if self.counting is not None:
                 self.counting.stop(error)
             raise
+        self.needed = counts_size(&self.table, PIECES_AHEAD)
         if self.counting is not None:
             self.counting.advance(self.group, self.unpaused)
         self.unpaused = 0
@@ -425,7 +432,7 @@ cdef class PieceCounting(Groups):
     cdef object pattern, spellings
     cdef int kind
     cdef bint kind_known
-    cdef object threads, progress
+    cdef object threads, progress, memory_bytes
     cdef object caller  # the thread that calls
     cdef size_t done  # bytes
     cdef list tables  # one of each thread
@@ -433,12 +440,13 @@ cdef class PieceCounting(Groups):
     cdef list runs  # of each group that is done: its number, its table, and which pieces are new
     cdef size_t groups_before, documents_before  # the present batch
 
-    def __cinit__(self, pattern, spellings, threads, progress):
+    def __cinit__(self, pattern, spellings, threads, progress, memory_bytes):
         self.pattern = pattern
         self.spellings = spellings
         self.kind = WHOLE
         self.threads = arguments.thread_count(threads)
         self.progress = progress
+        self.memory_bytes = memory_bytes
         self.caller = threading.get_ident()
         self.owners = []
         self.tables = []
@@ -500,6 +508,7 @@ cdef class PieceCounting(Groups):
         if self.failed < group:
             raise RuntimeError("another thread has failed")
         self.done += bytes
+        self.check_memory()
         if self.progress is not None and threading.get_ident() == self.caller:
             try:
                 self.progress(self.done)
@@ -526,6 +535,19 @@ cdef class PieceCounting(Groups):
             table.longest, table.longest_document = self.longest_piece()
         table.highest = <int64_t> self.done
         return table
+
+    cdef int check_memory(self) except -1:
+        """MemoryError before the tables take more than they may."""
+        cdef PieceTable table
+        if self.memory_bytes is None:
+            return 0
+        needed = sum([table.needed for table in self.tables])
+        if needed > self.memory_bytes:
+            error = arguments.too_many_pieces(
+                sum(map(len, self.tables)), needed, self.memory_bytes)
+            self.stop(error)
+            raise error
+        return 0
 
     cdef tuple longest_piece(self):
         cdef PieceTable table
@@ -602,7 +624,9 @@ cdef bint has_text(SpecialTable special, const Document *document) except -1:
     return False
 
 
-def count_table(corpus, pattern=None, special=None, *, threads=None, progress=None):
+def count_table(
+    corpus, pattern=None, special=None, *, threads=None, progress=None, memory_bytes=None
+):
     """Count equal pieces of all documents, as `count_pieces` does, into a table.
 
     The documents come in batches: those of one stand in memory, 64 MB or a single one that is
@@ -611,8 +635,10 @@ def count_table(corpus, pattern=None, special=None, *, threads=None, progress=No
     threads: how many are used for a batch that is large enough; None for as many as there are
         processors. The table does not depend on it.
     progress: called, in this thread, with the bytes done from time to time.
+    memory_bytes: MemoryError before the tables take more, one of each thread.
     """
-    cdef PieceCounting counting = PieceCounting(pattern, special, threads, progress)
+    cdef PieceCounting counting = PieceCounting(
+        pattern, special, threads, progress, memory_bytes)
     for document in arguments.documents(corpus, document_view):
         counting.take(document)
     return counting.finish()

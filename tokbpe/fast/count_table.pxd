@@ -51,6 +51,23 @@ cdef inline void close_counts(CountTable *table) noexcept nogil:
     memset(table, 0, sizeof(CountTable))
 
 
+cdef inline size_t counts_size(const CountTable *table, size_t more) noexcept nogil:
+    """How many bytes a table takes, at most, while so many pieces more are put into it."""
+    cdef size_t size = table.capacity + table.end_capacity * sizeof(uint64_t)
+    cdef int bits = bits_for(table, more)
+    if bits > table.bits:
+        size += sizeof(CountSlot) << bits
+    return size + (sizeof(CountSlot) << table.bits)
+
+
+cdef inline int bits_for(const CountTable *table, size_t more) noexcept nogil:
+    """So many slots hold so many pieces more, as a power of two."""
+    cdef int bits = table.bits
+    while table.count + more > (<size_t> 3 << bits) // 4:
+        bits += 1
+    return bits
+
+
 cdef inline tokbpe_key piece_key(
     const uint8_t *data, size_t start, size_t size, size_t data_size
 ) noexcept nogil:
@@ -112,9 +129,7 @@ cdef inline int put_piece(
 
 cdef inline int make_room(CountTable *table, size_t more) except -1 nogil:
     """Have room for so many pieces more. Places that are known are no longer right then."""
-    cdef int bits = table.bits
-    while table.count + more > (<size_t> 3 << bits) // 4:
-        bits += 1
+    cdef int bits = bits_for(table, more)
     if bits > table.bits:
         renew_slots(table, bits)
     return 0
