@@ -104,7 +104,7 @@ FAULTS = {
     ),
 }
 # Of a module: the modules that call it and whose functions the engine has.
-USERS = {"merge": ["encode"]}
+USERS = {"merge": ["encode"], "piece_table": ["count"]}
 NO_FAULT = Fault("train", "cdef class Trainer:", "cdef class Trainer:")
 
 

@@ -1,6 +1,7 @@
 """A table of pieces with their counts, as a plain struct with free functions.
 
-Open addressing with linear probing, filled to three quarters at most, in 32-byte slots, two in a cache line.
+Open addressing with linear probing, filled to three quarters at most, in 32-byte slots, two in a
+cache line.
 The key of a piece of up to 15 bytes is the piece itself; that of a longer one is a hash, which its
 bytes have to confirm. The bytes of all pieces stand one after another in the order of their first
 appearance.

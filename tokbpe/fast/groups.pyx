@@ -147,7 +147,8 @@ cdef class Groups:
         return 0
 
     cdef void stop(self, error):
-        """End the work of all threads: this error, of a signal or of a caller, is none of a group."""
+        """End the work of all threads with an error that is none of a group: of a signal, or of the
+        caller's function."""
         self.failed = 0
         self.error = error
 
