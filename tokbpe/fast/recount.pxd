@@ -13,7 +13,7 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from .cells cimport SEPARATOR, Cell, Corpus, Run, run_of
-from .memory cimport allocated, tokbpe_zeroed
+from .memory cimport tokbpe_prefetch, tokbpe_zeroed
 from .pairs cimport make_pair, tokbpe_hash_pair
 
 
@@ -40,6 +40,21 @@ cdef struct Share:
     void *dense_memory
     void *sieve_memory
     void *slot_memory
+
+
+# A pair that has passed the sieve.
+cdef struct Candidate:
+    uint64_t pair
+    uint32_t position
+
+
+# So many cells are sifted at once.
+cdef enum:
+    CHUNK = 512
+
+# So far ahead, memory is asked for: what lists need next is mostly in another line.
+cdef enum:
+    PLACES_IN_LINE = 16
 
 
 # The counters that reach the threshold, one bit each.
@@ -82,6 +97,18 @@ cdef inline int open_slots(Share *share, int bits) except -1 nogil:
     return 0
 
 
+cdef inline void list_place(Tally *tally, uint32_t position, uint32_t *places) noexcept nogil:
+    """Write a place down, if the pair is listed.
+
+    There is no branch, which would be guessed wrong every so often: what is not listed is written
+    as well, to the first place of all. And memory is asked for what this list will need next.
+    """
+    cdef uint32_t cursor = tally.cursor
+    tokbpe_prefetch(&places[cursor] + PLACES_IN_LINE)
+    places[cursor] = position
+    tally.cursor = cursor + (cursor > 0)
+
+
 # With a table for any two tokens.
 
 
@@ -114,15 +141,12 @@ cdef inline void list_dense(
     cdef uint32_t separator = <uint32_t> (share.side - 1)
     cdef size_t position = share.next
     cdef uint32_t left = min(<uint32_t> cells[position], separator)
-    cdef uint32_t right, cursor
+    cdef uint32_t right
     cdef Tally *tally
     while position < last:
         right = min(<uint32_t> cells[position + 1], separator)
         tally = &share.dense[left * share.side + right]
-        # Without a branch, which would be guessed wrong every so often: all are written.
-        cursor = tally.cursor
-        places[cursor] = <uint32_t> position
-        tally.cursor = cursor + (cursor > 0)
+        list_place(tally, <uint32_t> position, places)
         left = right
         position += 1
     share.next = last
@@ -158,6 +182,11 @@ cdef inline bint passes(const Sieve *sieve, uint64_t pair) noexcept nogil:
     return sieve.reached[counter >> 3] >> (counter & 7) & 1
 
 
+cdef inline size_t tally_home(const Share *share, uint64_t pair) noexcept nogil:
+    """The number of the slot where the search for a pair begins."""
+    return <size_t> (tokbpe_hash_pair(pair) >> (64 - share.bits))
+
+
 cdef inline Tally *tally_of(const Share *share, uint64_t pair) noexcept nogil:
     """The tally of a pair; one of size 0 if it has none."""
     return &tally_slot(share, pair).tally
@@ -165,7 +194,7 @@ cdef inline Tally *tally_of(const Share *share, uint64_t pair) noexcept nogil:
 
 cdef inline PairTally *tally_slot(const Share *share, uint64_t pair) noexcept nogil:
     cdef size_t mask = (<size_t> 1 << share.bits) - 1
-    cdef size_t place = <size_t> (tokbpe_hash_pair(pair) >> (64 - share.bits))
+    cdef size_t place = tally_home(share, pair)
     while share.slots[place].tally.size and share.slots[place].pair != pair:
         place = (place + 1) & mask
     return &share.slots[place]
@@ -184,50 +213,63 @@ cdef inline int double_slots(Share *share) except -1 nogil:
     return 0
 
 
+cdef inline size_t sift_chunk(
+    const Cell *cells, const Sieve *sieve, const Share *share, size_t last, Candidate *candidates
+) noexcept nogil:
+    """Those pairs of the next cells that pass the sieve; memory is asked for their tallies."""
+    cdef Cell separator = <Cell> SEPARATOR
+    cdef Cell left, right
+    cdef uint64_t pair
+    cdef size_t position, i
+    cdef size_t count = 0
+    for position in range(share.next, last):
+        left = cells[position]
+        right = cells[position + 1]
+        pair = make_pair(left, right)
+        candidates[count] = Candidate(pair, <uint32_t> position)
+        # Without a branch, which would be guessed wrong every so often.
+        count += passes(sieve, pair) & (left != separator) & (right != separator)
+    for i in range(count):
+        tokbpe_prefetch(&share.slots[tally_home(share, candidates[i].pair)])
+    return count
+
+
 cdef inline int count_hashed(
     const Cell *cells, const Corpus *corpus, const Sieve *sieve, Share *share, size_t last
 ) except -1 nogil:
-    cdef Cell separator = <Cell> SEPARATOR
-    cdef size_t position = share.next
-    cdef size_t stop
-    cdef uint64_t pair
+    cdef Candidate candidates[CHUNK]
+    cdef const Candidate *candidate
+    cdef const Run *run = run_of(corpus, share.next)
     cdef PairTally *slot
-    cdef const Run *run
-    while position < last:
-        run = run_of(corpus, position)
-        stop = min(<size_t> run.end, last)
-        while position < stop:
-            pair = make_pair(cells[position], cells[position + 1])
-            if (cells[position] != separator and cells[position + 1] != separator
-                    and passes(sieve, pair)):
-                slot = tally_slot(share, pair)
-                if slot.tally.size == 0:
-                    if 2 * (share.used + 1) > <size_t> 1 << share.bits:
-                        double_slots(share)
-                        slot = tally_slot(share, pair)
-                    slot.pair = pair
-                    share.used += 1
-                slot.tally.count += run.weight
-                slot.tally.size += 1
-            position += 1
-    share.next = last
+    cdef size_t end, i
+    while share.next < last:
+        end = min(share.next + CHUNK, last)
+        for i in range(sift_chunk(cells, sieve, share, end, candidates)):
+            candidate = &candidates[i]
+            if candidate.position >= run.end:
+                run = run_of(corpus, candidate.position)
+            slot = tally_slot(share, candidate.pair)
+            if slot.tally.size == 0:
+                if 2 * (share.used + 1) > <size_t> 1 << share.bits:
+                    double_slots(share)
+                    slot = tally_slot(share, candidate.pair)
+                slot.pair = candidate.pair
+                share.used += 1
+            slot.tally.count += run.weight
+            slot.tally.size += 1
+        share.next = end
     return 0
 
 
 cdef inline void list_hashed(
     const Cell *cells, const Sieve *sieve, Share *share, uint32_t *places, size_t last
 ) noexcept nogil:
-    cdef Cell separator = <Cell> SEPARATOR
-    cdef size_t position = share.next
-    cdef uint64_t pair
+    cdef Candidate candidates[CHUNK]
     cdef Tally *tally
-    while position < last:
-        pair = make_pair(cells[position], cells[position + 1])
-        if (cells[position] != separator and cells[position + 1] != separator
-                and passes(sieve, pair)):
-            tally = tally_of(share, pair)
-            if tally.cursor:
-                places[tally.cursor] = <uint32_t> position
-                tally.cursor += 1
-        position += 1
-    share.next = last
+    cdef size_t end, i
+    while share.next < last:
+        end = min(share.next + CHUNK, last)
+        for i in range(sift_chunk(cells, sieve, share, end, candidates)):
+            tally = tally_of(share, candidates[i].pair)
+            list_place(tally, candidates[i].position, places)
+        share.next = end
