@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
+
 from tokbpe import Tokenizer, engines
 from tokbpe.formats import artifact
+from tokbpe.rows import Rows
 
 LONGEST_MADE_TEXT = 300
 
@@ -61,6 +64,9 @@ class Options:
     minimum_pair_frequency: Any = 2
     tie_break: Any = "smallest"
 
+    def all(self):
+        return self.merges_wanted, self.minimum_pair_frequency, self.tie_break
+
 
 @dataclass(frozen=True)
 class TextCase:
@@ -103,6 +109,62 @@ class TrainingCase:
 
     def play(self, engine):
         yield from play_training(engine, self.sequences, self.weights, self.alphabet, self.options)
+
+
+@dataclass(frozen=True)
+class CoreCase:
+    """A training in several ways, all of which must give the same."""
+
+    sequences: list[list[int]]
+    weights: list[int] | None
+    alphabet: list[bytes | None]
+    options: Options
+    ways: list["Way"]
+
+    def play(self, engine):
+        # The reference, which knows one way only, goes it once.
+        ways = self.ways if limits_of(engine) else self.ways[:1]
+        found = [self.train(engine, way) for way in ways]
+        for outcomes in found * (len(self.ways) // len(ways)):
+            yield from outcomes
+
+    def train(self, engine, way):
+        with mock.patch.dict(limits_of(engine), way.limits):
+            return [
+                (name, attempt(self.call, getattr(engine, name), way))
+                for name in ("train", "train_steps")
+            ]
+
+    def call(self, function, way):
+        rows, weights = self.sequences, self.weights
+        if way.symbol_type is not None:
+            rows = rows_of(rows, way.symbol_type)
+            if weights is not None:
+                fits = all(weight < 2**63 for weight in weights)
+                weights = np.array(weights, way.weight_type if fits else np.uint64)
+        given = function(rows, weights, self.alphabet, *self.options.all(), threads=way.threads)
+        return list(given) if function.__name__ == "train_steps" else as_lists(given)
+
+
+class Way(NamedTuple):
+    """How the compiled engine trains."""
+
+    limits: dict[str, int]
+    threads: int
+    symbol_type: str | None  # of `Rows`; None: lists
+    weight_type: str
+
+
+def limits_of(engine):
+    """What changes at which sizes the training of the compiled engine takes which way."""
+    return getattr(engine.train, "__globals__", {}).get("LIMITS", {})
+
+
+def rows_of(sequences, symbol_type="uint8"):
+    """The same sequences in one array."""
+    symbols = [symbol for sequence in sequences for symbol in sequence]
+    ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.uint64)
+    return Rows(np.array(symbols, symbol_type), ends)
 
 
 @dataclass(frozen=True)
@@ -290,11 +352,7 @@ class CallCase:
 
 def play_training(engine, rows, weights, alphabet, options):
     """Count, train and replay; gives the merges."""
-    settings = (
-        options.merges_wanted,
-        options.minimum_pair_frequency,
-        options.tie_break,
-    )
+    settings = options.all()
     yield (
         "count_pairs",
         attempt(engine.count_pairs, rows, [1] * len(rows) if weights is None else weights),

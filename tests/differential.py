@@ -8,6 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from faults import FAULTS
 from strategies import (
+    core_cases,
     encoding_cases,
     rule_cases,
     special_cases,
@@ -26,10 +27,11 @@ class Kind(NamedTuple):
     examples: int  # in a run, at least; the profile "long" asks for more
 
 
-# Of the corpora of the first three there are 3,000 in a run.
+# Of the corpora of the first four there are 4,000 in a run.
 KINDS = {
     "texts": Kind(text_cases(), 1500),
     "trainings": Kind(training_cases(), 1000),
+    "cores": Kind(core_cases(), 1000),
     "encodings": Kind(encoding_cases(), 500),
     "merge rules": Kind(rule_cases(), 600),
     "special tokens": Kind(special_cases(), 400),

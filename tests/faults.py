@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 from hypothesis import strategies as st
 
-from cases import CallCase, Generated
+from cases import CallCase, Generated, rows_of
 from strategies import (
     BYTES,
     DOCUMENTS,
@@ -17,6 +17,7 @@ from strategies import (
     STRINGS,
     SURROGATE_TEXTS,
     SURROGATES,
+    TIE_BREAKS,
     applied,
     containers,
     evenly,
@@ -199,6 +200,30 @@ def training_calls(draw):
     return CallCase(name, (rows, chosen, alphabet, merges_wanted, minimum, tie_break))
 
 
+@st.composite
+def array_training_calls(draw):
+    """Rows and weights in arrays, in which a symbol or a weight, or their number, may be wrong."""
+    alphabet = draw(st.sampled_from(STRINGS))
+    types = ["uint16", "uint32", "uint16", ">u4"] if len(alphabet) > 255 else ["uint8", "uint16"]
+    symbols = st.integers(0, len(alphabet) - 1) | st.just(len(alphabet))
+    rows = draw(st.lists(st.lists(symbols, max_size=5), max_size=5))
+    type_of_weights = draw(st.sampled_from(["int64", "uint64", "int8", "uint16", ">i8", "float64"]))
+    one = st.integers(1, 100)
+    if draw(one_in(3, False, st.just(True))):
+        one |= st.just(0)
+    if type_of_weights[-1] == "8" and type_of_weights[0] == "i":
+        one |= st.just(-1)
+    if type_of_weights in ("int64", "uint64"):
+        one |= st.sampled_from([2**31, 2**61, HIGHEST_COUNT, HIGHEST_COUNT // 2])
+    if type_of_weights == "uint64":
+        one |= st.sampled_from([2**63, 2**64 - 1])
+    size = len(rows) + draw(st.sampled_from([0, 0, 0, 0, 1]))
+    chosen = np.array(draw(st.lists(one, min_size=size, max_size=size)), type_of_weights)
+    chosen = draw(st.sampled_from([chosen, chosen, chosen, chosen[::-1], chosen[:, None], None]))
+    rows = rows_of(rows, draw(st.sampled_from(types)))
+    return CallCase("train", (rows, chosen, alphabet, 3, 1, draw(TIE_BREAKS)))
+
+
 # Counting and merging pairs, which take any objects for ids
 
 OBJECTS = st.sampled_from([0, 1, 1, 2, 2, 255, *WRONG_NUMBERS])
@@ -354,6 +379,7 @@ FAULTS = evenly(
     MERGE_PAIR_CALLS,
     training_calls(),
     training_calls(),
+    array_training_calls(),
     ENCODING_TABLE_CALLS,
     encode_calls(),
     UNIT_TABLE_CALLS,

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from cases import (
+    CoreCase,
     EncodingCase,
     Generated,
     Options,
@@ -20,6 +21,7 @@ from cases import (
     TokenizerCase,
     TrainingCase,
     UnitCase,
+    Way,
     bytes_of,
 )
 from tokbpe import arguments, patterns
@@ -292,6 +294,49 @@ def training_cases(draw):
             rows = [*rows, symbols_of(alphabet)[:1] * 2]
             chosen = [*chosen, last]
     return TrainingCase(rows, chosen, alphabet, draw(options(factor)))
+
+
+@st.composite
+def ways(draw, alphabet, narrow_tokens, factor):
+    """One way to train: with cells of two bytes up to so many tokens, this factor, and all else
+    that depends on sizes where tiny corpora reach it, or far away."""
+    types = ["uint16", "uint32"] if len(alphabet) > 256 else ["uint8", "uint16", "uint32"]
+    return Way(
+        limits={
+            "narrow_tokens": narrow_tokens,
+            "factor": factor,
+            "dense_tokens": draw(st.sampled_from([0, 0, len(alphabet) + 3, 1024])),
+            "sieve_bits": draw(st.sampled_from([1, 3, 20])),
+            "slice": draw(st.sampled_from([1, 7, 2_000_000])),
+            "thread_cells": draw(st.sampled_from([1, 1, 2, 5])),
+        },
+        threads=draw(st.sampled_from([1] * 6 + [2, 3])),  # to start one takes long
+        symbol_type=draw(st.sampled_from([None, *types])),
+        weight_type=draw(st.sampled_from(["int64", "uint64"])),
+    )
+
+
+@st.composite
+def core_cases(draw):
+    """Trainings that go through all parts of the compiled core, in cells of each width, of both,
+    and with each factor."""
+    alphabet = draw(st.sampled_from(STRINGS))
+    factor = draw(st.sampled_from(FACTORS))
+    rows = draw(sequences(alphabet))
+    chosen = draw(weights(len(rows), factor))
+    chosen_options = draw(options(factor))
+    widths = [2**16 - 2, 0, len(alphabet) + draw(st.integers(1, 8))]
+    factors = draw(st.permutations([1, 2, 16]))
+    return CoreCase(
+        rows,
+        chosen,
+        alphabet,
+        chosen_options,
+        [
+            draw(ways(alphabet, width, times))
+            for width, times in [*zip(widths, factors), *zip(widths, factors[1:] + factors[:1])]
+        ],
+    )
 
 
 def odd_merges(size, number, seed):

@@ -5,12 +5,13 @@ printable characters, to rustbpe in their own.
 """
 
 import json
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import vocabulary
+from cases import limits_of, vocabulary
 from strategies import BYTES, GPT2_BYTES, PATTERN_TEXTS, lists, texts
 from tokbpe import fast, patterns, reference
 
@@ -116,3 +117,33 @@ def test_hugging_face_on_real_text(real_text, pattern):
 @pytest.mark.parametrize("pattern", ["gpt2", "llama3"])
 def test_rustbpe_on_real_text(real_text, pattern):
     agrees_with_rustbpe(fast, real_text, pattern, 3_000)
+
+
+@pytest.fixture
+def megabyte(data):
+    """Languages and code: more than one generation of pairs, and thousands of tokens."""
+    names = ["en", "en", "de", "ja", "hi", "c", "py"]
+    parts = [(data / "corpora" / f"{name}.txt").read_bytes() for name in names]
+    return [part[i * 150_000 :][:150_000].decode("utf-8", "ignore") for i, part in enumerate(parts)]
+
+
+LIMITS = [
+    {},
+    {"factor": 2, "narrow_tokens": 1_000, "dense_tokens": 500, "thread_cells": 50_000},
+]
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=["as it is", "at small sizes"])
+def test_rustbpe_on_a_megabyte(megabyte, limits):
+    _, expected = rust(megabyte, "gpt2", 8_000)
+    with mock.patch.dict(limits_of(fast), limits):
+        merges, _ = trained(fast, megabyte, "gpt2", BYTES, 8_000, 1)
+    assert vocabulary(BYTES, merges)[256:] == expected
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=["as it is", "at small sizes"])
+def test_hugging_face_on_a_megabyte(megabyte, limits):
+    _, expected = hugging_face(megabyte, "gpt2", 8_000, 2)
+    with mock.patch.dict(limits_of(fast), limits):
+        merges, _ = trained(fast, megabyte, "gpt2", GPT2_BYTES, 8_000, 2)
+    assert merges == expected

@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 
+from cases import rows_of
 from strategies import BYTES
-from tokbpe.rows import Rows
 
 pytestmark = pytest.mark.core
 
 TEXT = [b"low lower", b"lowest low", b"newer newest"]
-
-
-def rows_of(sequences, symbol_type=np.uint8):
-    """The same sequences in one array."""
-    symbols = [symbol for sequence in sequences for symbol in sequence]
-    ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.uint64)
-    return Rows(np.array(symbols, symbol_type), ends)
 
 
 def plain(trained):
