@@ -7,7 +7,7 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 import bisect
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -296,26 +296,29 @@ class FileDocuments:
         separation: reading.Separation,
         settings: Settings,
         record: Record,
+        aside: bool = False,
     ) -> None:
         self._paths = paths
         self._separation = separation
         self._cut = settings.cutter()
         self._record = record
+        self._aside = aside
         # Of each block: the number of its first part, its file, and its first document there.
         self._starts: list[int] = []
         self._places: list[tuple[str, int]] = []
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         number = 0
-        for path in self._paths:
-            with reading.opened(path) as file:
-                for block in self._blocks(file):
-                    self._starts.append(number)
-                    self._places.append((file_name(path), block.number))
-                    for text in block.texts:
-                        self._record.add(text, block.last)
-                        yield text
-                    number += len(block.texts)
+        with self._record.adding(self._aside) as add:
+            for path in self._paths:
+                with reading.opened(path) as file:
+                    for block in self._blocks(file):
+                        self._starts.append(number)
+                        self._places.append((file_name(path), block.number))
+                        for text in block.texts:
+                            add(text, block.last)
+                            yield text
+                        number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
         with files.naming(file_name(file)):

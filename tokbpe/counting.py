@@ -149,8 +149,8 @@ class PieceCounts(Mapping[bytes, int]):
         record = Record()
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
-            watch = record.watch if arguments.thread_count(threads) == 1 else record.watch_aside
-            with contextlib.closing(watch(corpus, count_work.viewer(self._settings))) as documents:
+            documents = record.watch(corpus, count_work.viewer(self._settings), aside(threads))
+            with contextlib.closing(documents):
                 table, giant = count_work.count(checked(documents), self._settings, threads, told)
         self._take(table, record, giant)
 
@@ -191,8 +191,9 @@ class PieceCounts(Mapping[bytes, int]):
                 )
                 return
             record = Record()
-            found = FileDocuments(sources, separation, self._settings, record)
-            table, giant = count_work.count(iter(found), self._settings, threads, told, found.name)
+            found = FileDocuments(sources, separation, self._settings, record, aside(threads))
+            with contextlib.closing(iter(found)) as parts:
+                table, giant = count_work.count(parts, self._settings, threads, told, found.name)
         self._take(table, record, giant)
 
     def _join(self, partials: Iterator[Partial]) -> None:
@@ -459,6 +460,11 @@ class PieceCounts(Mapping[bytes, int]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
+
+
+def aside(threads: int | None) -> bool:
+    """Whether documents are hashed by a thread of its own: where several may be used."""
+    return arguments.thread_count(threads) > 1
 
 
 def listed(paths: Any) -> list[Any]:

@@ -4,9 +4,9 @@ Each thread has a table of its own (`piece_table.pyx`). What the threads have co
 together in the order of the groups that they counted, and so of first appearance: a piece that is
 new to all in a group is new to the thread that counted this group.
 
-Measured, one thread, on a machine that had other work to do, in MB/s, before and after: gpt2 on 20
-MB of English 127 and 333, on 100 MB of mixed text 94 and 235; cl100k 120 and 324, 93 and 238. What
-it took: pieces of up to 15 bytes as their own keys in the slot, beside the count, so that a piece
+Measured, one thread, on a busy machine, in MB/s, before and after (interleaved, medians of three):
+gpt2 on 20 MB of English 102 and 309, on 100 MB of mixed text 91 and 227; cl100k 105 and 297, 75 and
+226; words 75 and 223, 60 and 182. What it took: pieces of up to 15 bytes as their own keys in the slot, beside the count, so that a piece
 costs one line of the processor's cache; scanners that give many ends. Slots filled to three
 quarters instead of a half are as fast, and of large tables half as much has to be cleared first.
 """
