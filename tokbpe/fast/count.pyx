@@ -6,9 +6,10 @@ new to all in a group is new to the thread that counted this group.
 
 Measured, one thread, on a busy machine, in MB/s, before and after (interleaved, medians of three):
 gpt2 on 20 MB of English 102 and 309, on 100 MB of mixed text 91 and 227; cl100k 105 and 297, 75 and
-226; words 75 and 223, 60 and 182. What it took: pieces of up to 15 bytes as their own keys in the slot, beside the count, so that a piece
-costs one line of the processor's cache; scanners that give many ends. Slots filled to three
-quarters instead of a half are as fast, and of large tables half as much has to be cleared first.
+226; words 75 and 223, 60 and 182. What it took: pieces of up to 15 bytes as their own keys in the
+slot, beside the count, so that a piece costs one line of the processor's cache; scanners that give
+many ends. Slots filled to three quarters instead of a half are as fast, and of large tables half as
+much has to be cleared first.
 """
 
 cimport cython
