@@ -130,10 +130,14 @@ def holds(word):
     return lambda text, *rest: word in bytes(text)
 
 
+def asks_for(rule):
+    return lambda *arguments: any(isinstance(a, str) and a == rule for a in arguments)
+
+
 FAULTS = {
     "split": (lambda pieces: pieces[1:], holds(b"er l"), "the pieces (splitting)", 4),
     "count_pieces": (without_last, lambda *a: True, "the counts of the pieces (splitting)", 1),
-    "train": (last_merge_lost, lambda *a: "greatest" in a, "the merges (ties greatest)", 2),
+    "train": (last_merge_lost, asks_for("greatest"), "the merges (ties greatest)", 2),
     "encode": (lambda ids: ids[1:], holds(b"new"), "the ids (ties smallest)", 3),
     "decode": (lambda data: data + b"!", lambda *a: True, "the decoded documents (ties sm", 1),
 }

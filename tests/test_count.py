@@ -19,7 +19,7 @@ from cases import CallCase, Generated, Raised, attempt
 from differential import compare
 from strategies import CORPORA, PATTERNS
 from tokbpe import fast, patterns, reference
-from tokbpe.fast.count import SLICE_SIZE
+from tokbpe.fast.piece_table import SLICE_SIZE
 
 HIGHEST_COUNT = 2**63 - 1
 

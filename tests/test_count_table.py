@@ -16,8 +16,9 @@ from cases import Generated, attempt, fresh
 from strategies import CORPORA, PATTERNS
 from test_planted_faults import COMPILER, Fault, built
 from tokbpe import fast, patterns, reference
-from tokbpe.fast.count import CHUNK_SIZE, PieceTable, use_batches
+from tokbpe.fast.count import use_batches
 from tokbpe.fast.groups import use_sizes
+from tokbpe.fast.piece_table import CHUNK_SIZE, PieceTable
 
 core = pytest.mark.core
 HIGHEST = 2**63 - 1
@@ -325,12 +326,12 @@ FAULTS = {
         "self.runs.append((number,",
     ),
     "the last place of the queue": Fault(
-        "count",
+        "piece_table",
         "                slot.count += 1\n",
         "                slot.count += i < CHUNK - 1\n",
     ),
     "places of the table before it grew": Fault(
-        "count",
+        "piece_table",
         "            chunk.places[i] = piece_place(&self.table, chunk.keys[i])",
         "            chunk.places[i] = piece_place(&self.table, chunk.keys[max(i, 1) - 1])",
     ),

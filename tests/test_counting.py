@@ -1,10 +1,12 @@
 """PieceCounts: counting documents and files, adding up, saving, and learning from counts."""
 
 import copy
+import hashlib
 import io
 import itertools
 import json
 import pickle
+import threading
 import warnings
 import zipfile
 from collections import Counter
@@ -17,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import PieceCounts, Tokenizer, count_work, engines, reading, reference
+from tokbpe import PieceCounts, Tokenizer, corpus, count_work, engines, reading, reference
 from tokbpe.corpus import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
@@ -202,6 +204,26 @@ def test_records_join():
                 assert record.plain() == whole.plain()
 
 
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_documents_are_hashed_aside(size, monkeypatch):
+    monkeypatch.setattr(corpus, "HASHED_TOGETHER", size)
+    documents = [b"", b"a", b"low lower", b"newest" * 9] * 5
+    threads = threading.active_count()
+    expected = Record()
+    for document in documents:
+        expected._add_digests(hashlib.sha256(document).digest())
+    for aside in (False, True):
+        record = Record()
+        assert [*record.watch(documents, aside=aside)] == documents
+        assert record.plain() == {**expected.plain(), "bytes": sum(map(len, documents))}
+        with pytest.raises(TypeError, match="document 3 must be"):
+            [*Record().watch([*documents[:3], 5], aside=aside)]
+        with pytest.raises(ZeroDivisionError), Record().adding(aside) as add:
+            add(b"low" * 500)
+            raise ZeroDivisionError
+    assert threading.active_count() == threads
+
+
 def test_documents_in_parts_are_one():
     record, other = Record(), Record()
     record.add(b"ab", last=False)
@@ -364,6 +386,18 @@ def test_one_warning_for_giant_pieces(engine, tmp_path):
         warnings.simplefilter("error")
         made(documents, engine, pattern=None)
         made([giant, "low " * 2_000_000], engine)  # little of the corpus
+
+
+def test_memory_that_is_bounded():
+    text = " ".join(map(str, range(500_000)))
+    for threads in (1, 2):
+        with pytest.raises(MemoryError, match="pieces are counted, .* than memory_bytes=20000000"):
+            made(text, pattern="words", memory_bytes=20_000_000, threads=threads)
+        counts = made(text, pattern="words", memory_bytes=200_000_000, threads=threads)
+        assert len(counts) == 500_000
+    assert len(made("low", memory_bytes=1)) == 1  # nothing to speak of
+    with pytest.raises(ValueError, match="memory_bytes must be from 1"):
+        made("low", memory_bytes=0)
 
 
 # Our own files

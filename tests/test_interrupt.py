@@ -31,6 +31,10 @@ def long_training():
     fast.train([noise(40_000_000)], None, BYTES, 1_000_000, 1)
 
 
+def long_training_by_threads():
+    fast.train([noise(60_000_000)], None, BYTES, 1_000_000, 1, threads=2)
+
+
 def long_counting():
     fast.count_pieces([noise(1_000_000).replace(b"a", b" ")] * 600, "cl100k")
 
@@ -67,11 +71,37 @@ def many_special_tokens():
     fast.encode("<e>" * 60_000_000, fast.encoding_table(BYTES, []), {b"<e>": 1})
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no alarms")
+needs_alarms = pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="the system has no alarms"
+)
+
+
+@needs_alarms
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_keeps_what_was_learned(threads):
+    """Wherever the training is: what is returned is its beginning."""
+    text = [noise(40_000_000)]
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for delay in (0.02, ALARM):
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            merges, counts = fast.train(
+                text, None, BYTES, 1_000_000, 1, threads=threads, on_interrupt="keep"
+            )
+            again, same_counts = fast.train(text, None, BYTES, len(merges), 1)
+            assert merges.tolist() == again.tolist()
+            assert counts.tolist() == same_counts.tolist()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@needs_alarms
 @pytest.mark.parametrize(
     "work",
     [
         long_training,
+        long_training_by_threads,
         long_counting,
         long_encoding,
         long_encoding_of_pieces,

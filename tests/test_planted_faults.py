@@ -47,11 +47,11 @@ FAULTS = {
         file="queue.pxd",
     ),
     "overlap in runs": Fault(
-        "train",
+        "recount",
         "tally.count += run.weight\n            tally.size += 1\n            left = right",
         "tally.count += run.weight * (cells[position - 2] != right)\n"
         "            tally.size += 1\n            left = right",
-        file="recount.pxd",
+        file="tallies.pxd",
     ),
     "a stale count": Fault(
         "train",
@@ -73,6 +73,7 @@ FAULTS = {
         "train",
         "merge.between += weight",
         "merge.between += 0",
+        file="update.pxd",
     ),
     "the neighbor that is pending in the end": Fault(
         "train",
@@ -106,13 +107,13 @@ FAULTS = {
         "cells.pxd",
     ),
     "a sieve too coarse": Fault(
-        "train",
+        "recount",
         "if counters[i] >= least:",
         "if counters[i] > least:",
         "cores",
     ),
     "a cell between two threads": Fault(
-        "train",
+        "recount",
         "share.first = max(<size_t> 1, cells // count * number)",
         "share.first = max(<size_t> 1, cells // count * number + (number > 0))",
         "cores",
@@ -154,7 +155,12 @@ FAULTS = {
     ),
 }
 # Of a module: the modules that call it and whose functions the engine has.
-USERS = {"merge": ["encode"], "sequences": ["train"]}
+USERS = {
+    "merge": ["encode"],
+    "piece_table": ["count"],
+    "recount": ["train"],
+    "sequences": ["train"],
+}
 NO_FAULT = Fault("train", "cdef class Trainer:", "cdef class Trainer:")
 
 

@@ -278,6 +278,21 @@ def no_symbol(symbol: int, position: int, index: int, size: int) -> ValueError:
     )
 
 
+def too_many_pieces(pieces: int, needed: int, limit: int) -> MemoryError:
+    return MemoryError(
+        f"{pieces} pieces are counted, and some more may take {needed} bytes of memory, more than "
+        f"memory_bytes={limit}: count parts of the corpus, prune them, and add them"
+    )
+
+
+def machine_memory() -> int | None:
+    """How many bytes of memory this machine has; None where that cannot be told."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def piece_overflow(piece: bytes) -> ValueError:
     return ValueError(f"the count of the piece {piece!r} would pass {HIGHEST_COUNT}")
 

@@ -1,7 +1,9 @@
 """Documents to learn from, and the record of what was learned from."""
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tokbpe import arguments
@@ -10,6 +12,8 @@ from tokbpe.arguments import Documents
 # Beyond so many documents only the fingerprint of them all is kept.
 MOST_HASHES = 100_000
 DIGEST = 32  # bytes
+# A thread hashes so many bytes of documents at a time.
+HASHED_TOGETHER = 2**23
 
 
 class Record:
@@ -27,6 +31,7 @@ class Record:
         self._all: Any = hashlib.sha256()  # None where only its result is known,
         self._result: str | None = None  # or not even that
         self._part: Any = None  # the hash of a document that comes in parts
+        self._stopped = False  # then the record is of no use any more
 
     @classmethod
     def unknown(cls) -> "Record":
@@ -34,24 +39,69 @@ class Record:
         return cls.from_plain(dict.fromkeys(("documents", "bytes", "fingerprint", "hashes")))
 
     def watch(
-        self, corpus: Documents, read: Callable[[Any, int | None], Any] = arguments.document_bytes
-    ) -> Iterator[Any]:
-        """The documents of a corpus, as `arguments.documents` gives them, each one recorded."""
-        for document in arguments.documents(corpus, read):
-            self.add(document)
-            yield document
+        self,
+        corpus: Documents,
+        read: Callable[[Any, int | None], Any] = arguments.document_bytes,
+        aside: bool = False,
+    ) -> Generator[Any, None, None]:
+        """The documents of a corpus, as `arguments.documents` gives them, each one recorded;
+        `aside`, by a thread, while something else is done with them."""
+        with self.adding(aside) as add:
+            for document in arguments.documents(corpus, read):
+                add(document)
+                yield document
+
+    @contextlib.contextmanager
+    def adding(self, aside: bool) -> Iterator[Callable[..., None]]:
+        """What is called to `add`; `aside`, it leaves that to a thread, which ends here."""
+        if not aside:
+            yield self.add
+            return
+        with ThreadPoolExecutor(1, "tokbpe") as thread:
+            waiting: list[tuple[Any, bool]] = []
+            size = 0
+            before = thread.submit(self._add_all, ())
+
+            def add(data: Any, last: bool = True) -> None:
+                nonlocal waiting, size, before
+                waiting.append((data, last))
+                size += len(data)
+                if size >= HASHED_TOGETHER:
+                    before.result()  # so that not too much waits
+                    before = thread.submit(self._add_all, waiting)
+                    waiting, size = [], 0
+
+            try:
+                yield add
+            except BaseException:
+                self._stopped = True
+                raise
+            before.result()
+            self._add_all(waiting)
+
+    def _add_all(self, documents: Iterable[tuple[Any, bool]]) -> None:
+        for data, last in documents:
+            self.add(data, last)
 
     def add(self, data: Any, last: bool = True) -> None:
         """Record a document, or a part of one, which is its `last` or not."""
         if self._part is None:
-            self._part = hashlib.sha256(data)
-        else:
+            self._part = hashlib.sha256()
+        if len(data) <= HASHED_TOGETHER:
             self._part.update(data)
+        else:
+            self._update_slowly(memoryview(data))
         if self.bytes is not None:
             self.bytes += len(data)
         if last:
             self._add_digests(self._part.digest())
             self._part = None
+
+    def _update_slowly(self, data: memoryview) -> None:
+        """Hash a large document so that Ctrl-C is answered meanwhile."""
+        for start in range(0, len(data), HASHED_TOGETHER):
+            if not self._stopped:
+                self._part.update(data[start : start + HASHED_TOGETHER])
 
     def _add_digests(self, digests: bytes | bytearray) -> None:
         """The SHA-256 of some more documents."""

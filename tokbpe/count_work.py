@@ -7,7 +7,7 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 import bisect
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -83,16 +83,27 @@ class Settings:
     pattern: Pattern | None
     special_tokens: tuple[str, ...]
     engine: str
+    memory_bytes: int | None
 
     @classmethod
     def of(
-        cls, pattern: str | Pattern | None, special_tokens: Sequence[str], engine: str | None
+        cls,
+        pattern: str | Pattern | None,
+        special_tokens: Sequence[str],
+        engine: str | None,
+        memory_bytes: int | None = None,
     ) -> "Settings":
         if pattern == WORDS.name:
             pattern = WORDS
         found = None if pattern is None else patterns.get(pattern)
         tokens = arguments.names(special_tokens, "special_tokens")
-        return cls(found, tokens, engines.name_of(engine))
+        if memory_bytes is None:
+            memory_bytes = arguments.machine_memory()
+        else:
+            memory_bytes = arguments.whole_number(
+                memory_bytes, "memory_bytes", 1, arguments.HIGHEST_COUNT
+            )
+        return cls(found, tokens, engines.name_of(engine), memory_bytes)
 
     def new_table(self) -> Table:
         engine = engines.with_arrays(engines.get(self.engine))
@@ -167,7 +178,12 @@ def count(
     longest, index = 0, 0
     if arrays is not None:
         table = arrays.count_table(
-            documents, settings.pattern, settings.spellings(), threads=threads, progress=report
+            documents,
+            settings.pattern,
+            settings.spellings(),
+            threads=threads,
+            progress=report,
+            memory_bytes=settings.memory_bytes,
         )
         longest, index = table.longest, table.longest_document
     else:
@@ -280,26 +296,29 @@ class FileDocuments:
         separation: reading.Separation,
         settings: Settings,
         record: Record,
+        aside: bool = False,
     ) -> None:
         self._paths = paths
         self._separation = separation
         self._cut = settings.cutter()
         self._record = record
+        self._aside = aside
         # Of each block: the number of its first part, its file, and its first document there.
         self._starts: list[int] = []
         self._places: list[tuple[str, int]] = []
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         number = 0
-        for path in self._paths:
-            with reading.opened(path) as file:
-                for block in self._blocks(file):
-                    self._starts.append(number)
-                    self._places.append((file_name(path), block.number))
-                    for text in block.texts:
-                        self._record.add(text, block.last)
-                        yield text
-                    number += len(block.texts)
+        with self._record.adding(self._aside) as add:
+            for path in self._paths:
+                with reading.opened(path) as file:
+                    for block in self._blocks(file):
+                        self._starts.append(number)
+                        self._places.append((file_name(path), block.number))
+                        for text in block.texts:
+                            add(text, block.last)
+                            yield text
+                        number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
         with files.naming(file_name(file)):

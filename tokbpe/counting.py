@@ -1,5 +1,6 @@
 """Counting pieces once, to learn from the counts many times."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -28,10 +29,12 @@ class PieceCounts(Mapping[bytes, int]):
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     threads, progress, executor: see `add`.
 
+    memory_bytes: a MemoryError tells before the compiled tables of a corpus that is being counted
+        take more; by default as much as the machine has. A piece takes some hundred bytes, in
+        each thread; beside it stand 64 MB of documents, or one that is larger.
+
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
-    2**63 - 1 is a ValueError. A piece takes some hundred bytes of memory, and while a corpus is
-    counted as much again for each thread; beside it stand 64 MB of documents, or one that is
-    larger.
+    2**63 - 1 is a ValueError.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class PieceCounts(Mapping[bytes, int]):
         threads: int | None = None,
         progress: Progress = False,
         executor: Executor | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
-        self._open(Settings.of(pattern, special_tokens, engine))
+        self._open(Settings.of(pattern, special_tokens, engine, memory_bytes))
         self.add(corpus, threads=threads, progress=progress, executor=executor)
 
     def _open(self, settings: Settings) -> None:
@@ -90,9 +94,10 @@ class PieceCounts(Mapping[bytes, int]):
         progress: Progress = False,
         executor: Executor | None = None,
         workers: int | None = None,
+        memory_bytes: int | None = None,
     ) -> "PieceCounts":
         """The counts of files of any size; the options are those of `add_files`."""
-        counts = cls._of(Settings.of(pattern, special_tokens, engine))
+        counts = cls._of(Settings.of(pattern, special_tokens, engine, memory_bytes))
         counts.add_files(
             paths,
             documents=documents,
@@ -144,8 +149,9 @@ class PieceCounts(Mapping[bytes, int]):
         record = Record()
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
-            documents = checked(record.watch(corpus, count_work.viewer(self._settings)))
-            table, giant = count_work.count(documents, self._settings, threads, told)
+            documents = record.watch(corpus, count_work.viewer(self._settings), aside(threads))
+            with contextlib.closing(documents):
+                table, giant = count_work.count(checked(documents), self._settings, threads, told)
         self._take(table, record, giant)
 
     def add_files(
@@ -185,8 +191,9 @@ class PieceCounts(Mapping[bytes, int]):
                 )
                 return
             record = Record()
-            found = FileDocuments(sources, separation, self._settings, record)
-            table, giant = count_work.count(iter(found), self._settings, threads, told, found.name)
+            found = FileDocuments(sources, separation, self._settings, record, aside(threads))
+            with contextlib.closing(iter(found)) as parts:
+                table, giant = count_work.count(parts, self._settings, threads, told, found.name)
         self._take(table, record, giant)
 
     def _join(self, partials: Iterator[Partial]) -> None:
@@ -453,6 +460,11 @@ class PieceCounts(Mapping[bytes, int]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
+
+
+def aside(threads: int | None) -> bool:
+    """Whether documents are hashed by a thread of its own: where several may be used."""
+    return arguments.thread_count(threads) > 1
 
 
 def listed(paths: Any) -> list[Any]:

@@ -126,6 +126,7 @@ class ArrayEngine(Engine, Protocol):
         *,
         threads: int | None = ...,
         progress: Callable[[int], object] | None = ...,
+        memory_bytes: int | None = ...,
     ) -> Any: ...
 
     def encode_array(

@@ -16,11 +16,12 @@ try:
         encode_batch_arrays,
         encode_into,
     )
-    from tokbpe.fast.count import PieceTable, count_pieces, count_table, document_view
+    from tokbpe.fast.count import count_pieces, count_table, document_view
     from tokbpe.fast.count_pairs import count_pairs, merge_pair
     from tokbpe.fast.decode import decode, decoding_table
     from tokbpe.fast.encode import count, encode
     from tokbpe.fast.encoder import Encoder
+    from tokbpe.fast.piece_table import PieceTable
     from tokbpe.fast.ranks import cut_pieces, read_ranks
     from tokbpe.fast.special import cut_special, special_table
     from tokbpe.fast.split import split

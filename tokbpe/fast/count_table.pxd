@@ -1,6 +1,7 @@
 """A table of pieces with their counts, as a plain struct with free functions.
 
-Open addressing with linear probing, filled to three quarters at most, in 32-byte slots, two in a cache line.
+Open addressing with linear probing, filled to three quarters at most, in 32-byte slots, two in a
+cache line.
 The key of a piece of up to 15 bytes is the piece itself; that of a longer one is a hash, which its
 bytes have to confirm. The bytes of all pieces stand one after another in the order of their first
 appearance.
@@ -49,6 +50,23 @@ cdef inline void close_counts(CountTable *table) noexcept nogil:
     free(table.bytes)
     free(table.ends)
     memset(table, 0, sizeof(CountTable))
+
+
+cdef inline size_t counts_size(const CountTable *table, size_t more) noexcept nogil:
+    """How many bytes a table takes, at most, while so many pieces more are put into it."""
+    cdef size_t size = table.capacity + table.end_capacity * sizeof(uint64_t)
+    cdef int bits = bits_for(table, more)
+    if bits > table.bits:
+        size += sizeof(CountSlot) << bits
+    return size + (sizeof(CountSlot) << table.bits)
+
+
+cdef inline int bits_for(const CountTable *table, size_t more) noexcept nogil:
+    """So many slots hold so many pieces more, as a power of two."""
+    cdef int bits = table.bits
+    while table.count + more > (<size_t> 3 << bits) // 4:
+        bits += 1
+    return bits
 
 
 cdef inline tokbpe_key piece_key(
@@ -112,9 +130,7 @@ cdef inline int put_piece(
 
 cdef inline int make_room(CountTable *table, size_t more) except -1 nogil:
     """Have room for so many pieces more. Places that are known are no longer right then."""
-    cdef int bits = table.bits
-    while table.count + more > (<size_t> 3 << bits) // 4:
-        bits += 1
+    cdef int bits = bits_for(table, more)
     if bits > table.bits:
         renew_slots(table, bits)
     return 0

@@ -46,6 +46,7 @@ cdef class Groups:
 
     cdef int make_groups(self, threads, bint one_thread, size_t size=*) except -1
     cdef int run_groups(self) except -1
+    cdef void stop(self, error)
     cdef int start(self, list helpers) except -1
     cdef int join(self, list helpers) except -1
     cdef int add_part(

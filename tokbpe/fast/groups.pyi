@@ -1,6 +1,3 @@
 THREAD_TEXT_SIZE: int
 
 def use_sizes(least_text: int, least_of_group: int) -> None: ...
-
-class Groups:
-    def work(self) -> None: ...

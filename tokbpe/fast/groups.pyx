@@ -148,6 +148,12 @@ cdef class Groups:
             raise self.error
         return 0
 
+    cdef void stop(self, error):
+        """End the work of all threads with an error that is none of a group: of a signal, or of the
+        caller's function."""
+        self.failed = 0
+        self.error = error
+
     cdef int start(self, list helpers) except -1:
         """Start the threads beside this one, as many as can be had."""
         cdef size_t wanted = min(<size_t> self.thread_count, self.group_count)

@@ -32,4 +32,5 @@ cdef class Sequences:
     cdef int fill(self, Corpus *corpus, bint narrow, bint keep_order) except -1
     cdef int fill_in_order(self, Corpus *corpus) except -1
     cdef int fill_by_weight(self, Corpus *corpus) except -1
-    cdef size_t copy_row(self, Corpus *corpus, size_t start, size_t end, size_t place) noexcept nogil
+    cdef size_t copy_row(
+        self, Corpus *corpus, size_t start, size_t end, size_t place) noexcept nogil

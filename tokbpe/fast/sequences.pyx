@@ -6,6 +6,7 @@ else is brought into that form. The checks, and their order, are those of
 `arguments` are called for this row, so that each message exists once.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -33,6 +34,7 @@ cdef enum:
     WEIGHT_CLASSES = 4096
 
 
+@cython.final
 cdef class Sequences:
     def __cinit__(self, sequences, weights, list strings, size_t most_cells):
         self.most_cells = most_cells
@@ -193,7 +195,6 @@ cdef class Sequences:
         self.places += weight * <int64_t> (size - 1)
         self.cells += size + 1
         return True
-
 
     # Cells.
 

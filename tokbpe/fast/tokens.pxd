@@ -1,4 +1,4 @@
-"""The tokens of a training: how many cells each takes, and its string where strings are compared."""
+"""The tokens of a training: their lengths in cells, and their strings where these are compared."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 
 from tokbpe.arguments import Pair
 
+LIMITS: dict[str, int]
+
 def train_steps(
     sequences: Iterable[Iterable[int]],
     weights: Iterable[int] | None,

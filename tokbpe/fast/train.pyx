@@ -13,11 +13,9 @@ Places. The occurrences of a pair are listed once, in rising order, in the step 
   when the list is read. For no two merges give the same string, so that a token never appears
   anew. Skipping what has disappeared is all that runs such as `a a a` need.
 
-Update. A merged place takes the pair (l, left) from its left neighbor l and gives it (l, new); on
-  the right, (right, r) becomes (new, r). What lies to the right is known only when the next place
-  is looked at, and is pending until then: if that place begins where this one ends, two new
-  tokens are neighbors, and what stood between them was (right, left). Gains and losses are summed
-  for each neighbor in an array by token, and then take one look at the table of pairs each.
+Update. What a merge changes stands beside its places (`update.pxd`). Gains and losses are summed
+  for each neighbor in an array by token, and then take one look at the table of pairs each. No
+  pair is ever counted that the merge itself takes away again.
 
 Queue. A count is highest when its pair is queued, and the queue is not told when it falls: a pair
   that comes out with an old count goes back with the true one (`queue.pxd`, point 6). The order is
@@ -33,15 +31,7 @@ Generations. Lists, entries and queue hold only the pairs that occur `threshold`
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport sqrt
-from libc.stdint cimport (
-    INT64_MAX,
-    UINT32_MAX,
-    int64_t,
-    uint8_t,
-    uint16_t,
-    uint32_t,
-    uint64_t,
-)
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -50,23 +40,17 @@ from contextlib import suppress
 import numpy as np
 
 from tokbpe import arguments
-from tokbpe.fast.threads import run_all
 
 from .cells cimport (
-    HOLE,
-    SEPARATOR,
-    Cell,
     Compaction,
     Corpus,
-    Run,
     close_corpus,
     compact_slice,
     index_runs,
-    run_of,
     shrink,
     widen,
 )
-from .memory cimport allocated, reserve, tokbpe_prefetch
+from .memory cimport reserve, tokbpe_prefetch
 from .pairs cimport make_pair
 from .places cimport (
     Block,
@@ -76,28 +60,26 @@ from .places cimport (
     free_places,
     home_of,
     new_places,
-    open_pairs,
     put,
     slot_of,
 )
 from .queue cimport Queue, Queued, append, close_queue, drop_top, push, put_in_order, sink
-from .recount cimport (
-    Share,
-    Sieve,
-    Tally,
-    close_share,
-    count_dense,
-    count_hashed,
-    fill_sieve,
-    list_dense,
-    list_hashed,
-    open_dense,
-    open_sieve,
-    open_slots,
-    tally_of,
-)
+from .recount cimport Recount
 from .sequences cimport Sequences
 from .tokens cimport Tokens, add_base, add_joined, close_tokens
+from .update cimport (
+    Merge,
+    Side,
+    Total,
+    beside,
+    clear_side,
+    close_side,
+    list_events,
+    merge_places,
+    reserve_events,
+    reserve_totals,
+    settle_pending,
+)
 
 # What the tests change to see all parts at work on small input.
 LIMITS = {
@@ -110,55 +92,14 @@ LIMITS = {
     "thread_cells": 2_000_000,  # a thread is started for so many at least
 }
 
-# So many places ahead, the cells are asked for.
+# So many neighbors ahead, the entries of their pairs are asked for.
 cdef enum:
-    PLACES_AHEAD = 12
     NEIGHBORS_AHEAD = 6
 
 cdef enum State:
     MORE
     EXHAUSTED  # there are no pairs any more in this generation, or no ids
     DONE
-
-cdef enum Phase:
-    COUNT_DENSE
-    FILL_SIEVE
-    COUNT_HASHED
-    LIST_DENSE
-    LIST_HASHED
-
-
-# A neighbor of a merged place, to be listed as a pair with the new token.
-cdef struct Event:
-    uint32_t neighbor
-    uint32_t position
-
-
-# What all events of one neighbor come to.
-cdef struct Total:
-    int64_t weight
-    uint32_t size
-    uint32_t *places  # NULL: the pair is not listed
-
-
-# The events on one side of the merged places, in rising order.
-cdef struct Side:
-    bint is_left
-    Event *events
-    size_t size, capacity
-    Total *totals  # by neighbor
-    size_t total_capacity
-    uint32_t *neighbors  # those that have a total
-    size_t neighbor_count, neighbor_capacity
-
-
-# A merge, and how far it has come.
-cdef struct Merge:
-    uint32_t left, right, new
-    uint32_t left_length, new_length
-    uint32_t previous, previous_end  # the last merged place
-    int64_t previous_weight
-    int64_t between  # so often, (right, left) stood between two new tokens
 
 
 @cython.final
@@ -177,14 +118,6 @@ cdef class Trainer:
     cdef Side left_side, right_side
     cdef uint64_t *born
     cdef size_t born_count, born_capacity
-    # A recount.
-    cdef Share *shares
-    cdef size_t share_count
-    cdef Sieve sieve
-    cdef size_t listed  # places
-    cdef uint32_t *listing
-    cdef Phase phase
-    cdef bint stopped
     # Options and results.
     cdef size_t merges_wanted, slice_size, narrow_tokens
     cdef int64_t minimum, factor
@@ -215,7 +148,6 @@ cdef class Trainer:
         self.has_merged = True
 
     def __dealloc__(self):
-        self.close_recount()
         self.close_generation()
         close_corpus(&self.corpus)
         close_tokens(&self.tokens)
@@ -247,6 +179,7 @@ cdef class Trainer:
         """Count the pairs anew, and list those that reach a new threshold."""
         # No count is higher: of a pair that is not queued it is below the threshold.
         cdef int64_t bound = self.threshold - 1
+        cdef Recount recount
         if self.queue.size:
             bound = self.queue.items[0].count
         self.close_generation()
@@ -255,10 +188,11 @@ cdef class Trainer:
         if self.is_full():
             widen(&self.corpus)
         index_runs(&self.corpus)
-        try:
-            self.recount(bound)
-        finally:
-            self.close_recount()
+        recount = Recount()
+        recount.open(&self.corpus, self.tokens.count, self.thread_count, self.limits)
+        self.threshold = self.lower(min(bound, recount.count()))
+        recount.gather(self.threshold, &self.pairs)
+        recount.list_places(&self.pairs, &self.blocks)
         self.fill_queue()
         self.has_merged = False
         return 0
@@ -305,217 +239,12 @@ cdef class Trainer:
         cdef double done = <double> self.merge_count / <double> self.merges_wanted
         return <int64_t> (0.75 * <double> bound * done * sqrt(done))
 
-    cdef int recount(self, int64_t bound) except -1:
-        self.open_shares()
-        if self.shares[0].dense != NULL:
-            self.in_shares(COUNT_DENSE)
-            with nogil:
-                self.threshold = self.lower(min(bound, self.highest_dense()))
-                open_pairs(&self.pairs, 1024)
-                self.gather_dense()
-        else:
-            self.in_shares(FILL_SIEVE)
-            with nogil:
-                self.threshold = self.lower(min(bound, self.join_sieves()))
-                self.sift()
-            self.in_shares(COUNT_HASHED)
-            with nogil:
-                self.gather_hashed()
-        self.listing = new_places(&self.blocks, self.listed)
-        self.in_shares(LIST_DENSE if self.shares[0].dense != NULL else LIST_HASHED)
-        return 0
-
-    cdef int open_shares(self) except -1:
-        """Deal the cells out to threads; the last cell is a separator that begins no pair."""
-        cdef size_t cells = self.corpus.size - 1
-        cdef size_t side = self.tokens.count + 1
-        cdef size_t count = min(<size_t> self.thread_count,
-                                cells // <size_t> self.limits["thread_cells"] + 1)
-        cdef size_t number
-        cdef Share *share
-        cdef bint is_dense = (self.tokens.count <= <size_t> self.limits["dense_tokens"]
-                              and side * side <= 4 * cells + 70000)
-        self.sieve.bits = 1
-        while (self.sieve.bits < <int> self.limits["sieve_bits"]
-               and <size_t> 1 << self.sieve.bits < cells // 4):
-            self.sieve.bits += 1
-        self.shares = <Share *> allocated(count, sizeof(Share))
-        memset(self.shares, 0, count * sizeof(Share))
-        self.share_count = count
-        for number in range(count):
-            share = &self.shares[number]
-            share.first = max(<size_t> 1, cells // count * number)
-            share.last = cells if number + 1 == count else cells // count * (number + 1)
-            if is_dense:
-                open_dense(share, self.tokens.count)
-            else:
-                open_sieve(share, self.sieve.bits)
-                open_slots(share, 10)
-        self.listed = 1  # where the first place is written: 0 means that a pair is not listed
-        return 0
-
-    cdef void close_recount(self) noexcept:
-        cdef size_t number
-        for number in range(self.share_count):
-            close_share(&self.shares[number])
-        free(self.shares)
-        self.shares = NULL
-        self.share_count = 0
-        free(self.sieve.reached)
-        self.sieve.reached = NULL
-
-    cdef int in_shares(self, Phase phase) except -1:
-        """Go through all cells, one thread a share."""
-        cdef size_t number
-        for number in range(self.share_count):
-            self.shares[number].next = self.shares[number].first
-        self.phase = phase
-        self.stopped = False
-        run_all(self.work, self.share_count, self.stop)
-        return 0
-
-    def stop(self):
-        self.stopped = True
-
-    def work(self, size_t number):
-        cdef Share *share = &self.shares[number]
-        cdef size_t last
-        while share.next < share.last and not self.stopped:
-            last = min(share.next + self.slice_size, share.last)
-            with nogil:
-                if self.corpus.narrow != NULL:
-                    go_through(self.corpus.narrow, self, share, last)
-                else:
-                    go_through(self.corpus.wide, self, share, last)
-            PyErr_CheckSignals()
-
-    cdef int64_t highest_dense(self) noexcept nogil:
-        cdef int64_t highest = 0
-        cdef size_t tokens = self.tokens.count
-        cdef size_t left, right
-        for left in range(tokens):
-            for right in range(tokens):
-                highest = max(highest, self.dense_total(left * (tokens + 1) + right).count)
-        return highest
-
-    cdef inline Tally dense_total(self, size_t entry) noexcept nogil:
-        cdef Tally total = self.shares[0].dense[entry]
-        cdef size_t number
-        for number in range(1, self.share_count):
-            total.count += self.shares[number].dense[entry].count
-            total.size += self.shares[number].dense[entry].size
-        return total
-
-    cdef int gather_dense(self) except -1 nogil:
-        """The frequent pairs of all shares, and where these write the places."""
-        cdef size_t tokens = self.tokens.count
-        cdef size_t left, right, entry, number
-        cdef uint32_t cursor
-        cdef Tally total
-        cdef Tally *tally
-        for left in range(tokens):
-            for right in range(tokens):
-                entry = left * (tokens + 1) + right
-                total = self.dense_total(entry)
-                if total.count < self.threshold:
-                    continue
-                cursor = self.list_pair(make_pair(<uint32_t> left, <uint32_t> right), total)
-                for number in range(self.share_count):
-                    tally = &self.shares[number].dense[entry]
-                    tally.cursor = cursor
-                    cursor += tally.size
-        return 0
-
-    cdef int64_t join_sieves(self) noexcept nogil:
-        """Add the counters of all shares up; the highest, as far as they can tell."""
-        cdef uint32_t *counters = self.shares[0].sieve
-        cdef uint64_t counter
-        cdef uint64_t highest = 0
-        cdef size_t i, number
-        for i in range(<size_t> 1 << self.sieve.bits):
-            counter = counters[i]
-            for number in range(1, self.share_count):
-                counter += self.shares[number].sieve[i]
-            highest = max(highest, counter)
-            counters[i] = <uint32_t> min(counter, <uint64_t> UINT32_MAX)
-        return INT64_MAX if highest >= UINT32_MAX else <int64_t> highest
-
-    cdef int sift(self) except -1 nogil:
-        """Note which counters reach the threshold."""
-        cdef uint32_t *counters = self.shares[0].sieve
-        cdef uint32_t least = <uint32_t> min(self.threshold, <int64_t> UINT32_MAX)
-        cdef size_t count = <size_t> 1 << self.sieve.bits
-        cdef size_t i
-        self.sieve.reached = <uint8_t *> allocated(count // 8 + 1, 1)
-        memset(self.sieve.reached, 0, count // 8 + 1)
-        for i in range(count):
-            if counters[i] >= least:
-                self.sieve.reached[i >> 3] |= <uint8_t> (1 << (i & 7))
-        return 0
-
-    cdef int gather_hashed(self) except -1 nogil:
-        """The frequent pairs of all shares, and where these write the places."""
-        cdef size_t number, other, i
-        cdef uint32_t cursor
-        cdef size_t used = 0
-        cdef uint64_t pair
-        cdef Tally total
-        cdef Tally *tally
-        # Room for all at once: pairs come in the order of their hashes, so that a table which is
-        # still too small would be filled from its one end.
-        for number in range(self.share_count):
-            used += self.shares[number].used
-        open_pairs(&self.pairs, used)
-        for number in range(self.share_count):
-            for i in range(<size_t> 1 << self.shares[number].bits):
-                total = self.shares[number].slots[i].tally
-                if total.size == 0:
-                    continue
-                pair = self.shares[number].slots[i].pair
-                if self.is_tallied_before(pair, number):
-                    continue
-                for other in range(number + 1, self.share_count):
-                    tally = tally_of(&self.shares[other], pair)
-                    total.count += tally.count
-                    total.size += tally.size
-                if total.count < self.threshold:
-                    continue
-                cursor = self.list_pair(pair, total)
-                for other in range(number, self.share_count):
-                    tally = tally_of(&self.shares[other], pair)
-                    if tally.size:
-                        tally.cursor = cursor
-                        cursor += tally.size
-        return 0
-
-    cdef bint is_tallied_before(self, uint64_t pair, size_t share) noexcept nogil:
-        cdef size_t number
-        for number in range(share):
-            if tally_of(&self.shares[number], pair).size:
-                return True
-        return False
-
-    cdef uint32_t list_pair(self, uint64_t pair, Tally total) except 0 nogil:
-        """A pair of this generation; where its places begin."""
-        cdef Pair entry
-        cdef uint32_t start = <uint32_t> self.listed
-        entry.pair = pair
-        entry.count = total.count
-        entry.size = total.size
-        entry.places = NULL
-        entry.first = start  # until there are places
-        put(&self.pairs, &entry)
-        self.listed += total.size
-        return start
-
     cdef int fill_queue(self) except -1 nogil:
         cdef size_t i
         cdef Pair *pair
         for i in range(<size_t> 1 << self.pairs.bits):
             pair = &self.pairs.slots[i]
             if pair.size:
-                pair.places = self.listing + pair.first
-                pair.first = 0
                 append(&self.queue, self.queued(pair))
         put_in_order(&self.queue)
         return 0
@@ -611,9 +340,13 @@ cdef class Trainer:
             reserve_events(&self.left_side, size)
             reserve_events(&self.right_side, size)
             if self.corpus.narrow != NULL:
-                merge_places(self.corpus.narrow, self, &merge, pair.places + start, size)
+                merge_places(
+                    self.corpus.narrow, &self.corpus, self.tokens.lengths, &merge,
+                    pair.places + start, size, &self.left_side, &self.right_side)
             else:
-                merge_places(self.corpus.wide, self, &merge, pair.places + start, size)
+                merge_places(
+                    self.corpus.wide, &self.corpus, self.tokens.lengths, &merge,
+                    pair.places + start, size, &self.left_side, &self.right_side)
             start += size
             if start < pair.size:
                 with gil:
@@ -673,131 +406,6 @@ cdef class Trainer:
         self.born[self.born_count] = key
         self.born_count += 1
         return 0
-
-
-cdef int go_through(const Cell *cells, Trainer trainer, Share *share, size_t last) except -1 nogil:
-    """What this phase of a recount does with some cells."""
-    cdef const Corpus *corpus = &trainer.corpus
-    if trainer.phase == COUNT_DENSE:
-        count_dense(cells, corpus, share, last)
-    elif trainer.phase == FILL_SIEVE:
-        fill_sieve(cells, corpus, share, trainer.sieve.bits, last)
-    elif trainer.phase == COUNT_HASHED:
-        count_hashed(cells, corpus, &trainer.sieve, share, last)
-    elif trainer.phase == LIST_DENSE:
-        list_dense(cells, share, trainer.listing, last)
-    else:
-        list_hashed(cells, &trainer.sieve, share, trainer.listing, last)
-    return 0
-
-
-cdef void merge_places(
-    Cell *cells, Trainer trainer, Merge *merge, const uint32_t *places, size_t size
-) noexcept nogil:
-    """Merge some of the places of a pair, where it still stands."""
-    cdef Cell separator = <Cell> SEPARATOR
-    cdef Cell hole = <Cell> HOLE
-    cdef Cell left = <Cell> merge.left
-    cdef Cell right = <Cell> merge.right
-    cdef Cell new = <Cell> merge.new
-    cdef Cell neighbor
-    cdef const uint32_t *lengths = trainer.tokens.lengths
-    cdef Side *left_side = &trainer.left_side
-    cdef Side *right_side = &trainer.right_side
-    cdef uint32_t left_length = merge.left_length
-    cdef uint32_t position
-    cdef int64_t weight = 0
-    cdef size_t run_end = 0
-    cdef const Run *run
-    cdef size_t i
-    for i in range(size):
-        if i + PLACES_AHEAD < size:
-            tokbpe_prefetch(&cells[places[i + PLACES_AHEAD]])
-        position = places[i]
-        if cells[position] != left or cells[position + left_length] != right:
-            continue
-        if position >= run_end:
-            run = run_of(&trainer.corpus, position)
-            run_end = run.end
-            weight = run.weight
-        if position == merge.previous_end:
-            note(right_side, merge.new, merge.previous, merge.previous_weight)
-            merge.between += weight
-        else:
-            settle_pending(cells, right_side, merge)
-            neighbor = cells[position - 1]
-            if neighbor != separator:
-                note(left_side, neighbor, position - lengths[neighbor], weight)
-        merge.previous = position
-        merge.previous_end = position + merge.new_length
-        merge.previous_weight = weight
-        cells[position + left_length - 1] = hole
-        cells[position + left_length] = hole
-        cells[position] = new
-        cells[merge.previous_end - 1] = new
-
-
-cdef inline void settle_pending(const Cell *cells, Side *right_side, const Merge *merge) noexcept nogil:
-    """Note what stands to the right of the last merged place, and was not merged."""
-    cdef Cell neighbor = cells[merge.previous_end]
-    if neighbor != <Cell> SEPARATOR:
-        note(right_side, neighbor, merge.previous, merge.previous_weight)
-
-
-cdef inline void note(
-    Side *side, uint32_t neighbor, uint32_t position, int64_t weight
-) noexcept nogil:
-    cdef Total *total = &side.totals[neighbor]
-    side.events[side.size] = Event(neighbor, position)
-    side.size += 1
-    if total.size == 0:
-        side.neighbors[side.neighbor_count] = neighbor
-        side.neighbor_count += 1
-    total.weight += weight
-    total.size += 1
-
-
-cdef inline uint64_t beside(const Side *side, uint32_t neighbor, uint32_t token) noexcept nogil:
-    return make_pair(neighbor, token) if side.is_left else make_pair(token, neighbor)
-
-
-cdef int reserve_totals(Side *side, size_t tokens) except -1 nogil:
-    """Room for any neighbors; all totals are zero between merges."""
-    cdef size_t known = side.total_capacity
-    reserve(<void **> &side.totals, &side.total_capacity, tokens, sizeof(Total))
-    memset(side.totals + known, 0, (side.total_capacity - known) * sizeof(Total))
-    reserve(<void **> &side.neighbors, &side.neighbor_capacity, tokens, sizeof(uint32_t))
-    return 0
-
-
-cdef int reserve_events(Side *side, size_t more) except -1 nogil:
-    """Room for so many events more, and the one that is pending."""
-    reserve(<void **> &side.events, &side.capacity, side.size + more + 1, sizeof(Event))
-    return 0
-
-
-cdef void list_events(Side *side) noexcept nogil:
-    cdef Total *total
-    cdef size_t i
-    for i in range(side.size):
-        total = &side.totals[side.events[i].neighbor]
-        if total.places != NULL:
-            total.places[0] = side.events[i].position
-            total.places += 1
-
-
-cdef void clear_side(Side *side) noexcept nogil:
-    cdef size_t i
-    for i in range(side.neighbor_count):
-        side.totals[side.neighbors[i]] = Total(0, 0, NULL)
-    side.neighbor_count = 0
-    side.size = 0
-
-
-cdef void close_side(Side *side) noexcept nogil:
-    free(side.events)
-    free(side.totals)
-    free(side.neighbors)
 
 
 def train_steps(

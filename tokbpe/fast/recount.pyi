@@ -1,0 +1,6 @@
+from typing import final
+
+@final
+class Recount:
+    def stop(self) -> None: ...
+    def work(self, number: int) -> None: ...
