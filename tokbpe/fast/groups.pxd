@@ -47,8 +47,6 @@ cdef class Groups:
     cdef int make_groups(self, threads, bint one_thread, size_t size=*) except -1
     cdef int run_groups(self) except -1
     cdef void stop(self, error)
-    cdef int start(self, list helpers) except -1
-    cdef int join(self, list helpers) except -1
     cdef int add_part(
         self, size_t document, size_t first, size_t last, uint32_t id, bint is_cut
     ) except -1 nogil

@@ -5,9 +5,8 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
 from libc.stdlib cimport free
 
-import threading
-
 from tokbpe import arguments
+from tokbpe.fast.threads import run_all
 
 from .memory cimport reserve
 from .pairs cimport NOT_FOUND as NONE
@@ -135,18 +134,14 @@ cdef class Groups:
 
     cdef int run_groups(self) except -1:
         """Do all groups."""
-        helpers = []
-        try:
-            self.start(helpers)
-            self.work()
-        except BaseException:
-            self.failed = 0
-            raise
-        finally:
-            self.join(helpers)
+        run_all(self.work, min(<size_t> self.thread_count, self.group_count), self.give_up)
         if self.error is not None:
             raise self.error
         return 0
+
+    def give_up(self):
+        """Let no thread go on."""
+        self.failed = 0
 
     cdef void stop(self, error):
         """End the work of all threads with an error that is none of a group: of a signal, or of the
@@ -154,32 +149,7 @@ cdef class Groups:
         self.failed = 0
         self.error = error
 
-    cdef int start(self, list helpers) except -1:
-        """Start the threads beside this one, as many as can be had."""
-        cdef size_t wanted = min(<size_t> self.thread_count, self.group_count)
-        while <size_t> len(helpers) + 1 < wanted:
-            helpers.append(threading.Thread(target=self.work, name="tokbpe", daemon=True))
-            try:
-                helpers[len(helpers) - 1].start()
-            except RuntimeError:
-                break
-        return 0
-
-    cdef int join(self, list helpers) except -1:
-        """Wait for all, however often that is interrupted."""
-        interrupt = None
-        for helper in helpers:
-            while helper.is_alive():
-                try:
-                    helper.join()
-                except BaseException as error:
-                    self.failed = 0
-                    interrupt = error
-        if interrupt is not None:
-            raise interrupt
-        return 0
-
-    def work(self):
+    def work(self, int worker_number):
         """Do one group after another, as long as there are any."""
         cdef size_t number = 0
         worker = None
