@@ -66,7 +66,7 @@ from .places cimport (
 from .queue cimport Queue, Queued, append, close_queue, drop_top, push, put_in_order, sink
 from .recount cimport Recount
 from .sequences cimport Sequences
-from .tokens cimport Tokens, add_base, add_joined, close_tokens
+from .tokens cimport Tokens, add_base, add_joined, close_tokens, end_lengths
 from .update cimport (
     Merge,
     Side,
@@ -204,20 +204,22 @@ cdef class Trainer:
 
     cdef int compact(self) except -1:
         """One cell for each token."""
-        cdef Compaction state = Compaction(1, 1, 1, 0, 0)
+        cdef Compaction state = Compaction(1, 1, 1, 1, 0, 0)
+        cdef size_t tokens = self.tokens.count
         cdef size_t last, i
+        end_lengths(&self.tokens)
         while state.source < self.corpus.size:
             last = min(state.source + self.slice_size, self.corpus.size)
             with nogil:
                 if self.corpus.narrow != NULL:
-                    compact_slice(
-                        self.corpus.narrow, &self.corpus, self.tokens.lengths, &state, last)
+                    compact_slice(self.corpus.narrow, &self.corpus, self.tokens.lengths, tokens,
+                                  &state, last)
                 else:
-                    compact_slice(
-                        self.corpus.wide, &self.corpus, self.tokens.lengths, &state, last)
+                    compact_slice(self.corpus.wide, &self.corpus, self.tokens.lengths, tokens,
+                                  &state, last)
             PyErr_CheckSignals()
         shrink(&self.corpus, &state)
-        for i in range(self.tokens.count):
+        for i in range(tokens):
             self.tokens.lengths[i] = 1
         return 0
 
