@@ -94,8 +94,8 @@ FAULTS = {
     ),
     "short rows lost when cells are made compact": Fault(
         "train",
-        "if target - row < 2:",
-        "if target - row < 3:",
+        "if target - state.row <= 2:",
+        "if target - state.row <= 3:",
         "cores",
         "cells.pxd",
     ),

@@ -49,6 +49,7 @@ cdef struct Corpus:
 # Where a compaction stands.
 cdef struct Compaction:
     size_t source, target
+    size_t next_token
     size_t row  # where the row begins that is being copied
     size_t run, kept_runs
 
@@ -95,38 +96,42 @@ cdef inline const Run *run_of(const Corpus *corpus, size_t position) noexcept no
 
 
 cdef inline void compact_slice(
-    Cell *cells, Corpus *corpus, const uint32_t *lengths, Compaction *state, size_t last
+    Cell *cells, Corpus *corpus, const uint32_t *lengths, size_t tokens, Compaction *state,
+    size_t last,
 ) noexcept nogil:
-    """Give each token of a part of the corpus one cell; rows of a single token are left out."""
+    """Give each token of a part of the corpus one cell; rows of a single token are left out.
+
+    All cells are copied, and what is no beginning of a token is overwritten by the next one: to
+    go from token to token would be to wait for the length of each.
+    """
     cdef Cell separator = <Cell> SEPARATOR
     cdef Cell token
     cdef Run *runs = corpus.runs
-    cdef size_t source = state.source
+    cdef size_t source
     cdef size_t target = state.target
-    cdef size_t row = state.row
-    while source < last:
+    cdef size_t next_token = state.next_token
+    cdef size_t length
+    cdef bint begins
+    for source in range(state.source, last):
         token = cells[source]
-        if token != separator:
-            cells[target] = token
-            target += 1
-            source += lengths[token]
-            continue
-        source += 1
-        if target - row < 2:
-            target = row
-        else:
-            cells[target] = separator
-            target += 1
-            row = target
-        if source == runs[state.run].end:
-            runs[state.kept_runs] = Run(<uint32_t> target, runs[state.run].weight)
-            # A run of which nothing is left is overwritten by the next one.
-            if target > (runs[state.kept_runs - 1].end if state.kept_runs else 1):
-                state.kept_runs += 1
-            state.run += 1
-    state.source = source
+        length = lengths[min(<size_t> token, tokens)]
+        begins = source >= next_token
+        next_token = source + length if begins else next_token
+        cells[target] = token
+        target += begins
+        if token == separator:
+            if target - state.row <= 2:  # with the separator
+                target = state.row
+            state.row = target
+            if source + 1 == runs[state.run].end:
+                runs[state.kept_runs] = Run(<uint32_t> target, runs[state.run].weight)
+                # A run of which nothing is left is overwritten by the next one.
+                if target > (runs[state.kept_runs - 1].end if state.kept_runs else 1):
+                    state.kept_runs += 1
+                state.run += 1
+    state.source = last
     state.target = target
-    state.row = row
+    state.next_token = next_token
 
 
 cdef inline int shrink(Corpus *corpus, const Compaction *state) noexcept nogil:

@@ -54,6 +54,13 @@ cdef inline int add_token(Tokens *tokens, uint32_t length) except -1 nogil:
     return 0
 
 
+cdef inline int end_lengths(Tokens *tokens) except -1 nogil:
+    """Put the length of a separator behind those of all tokens."""
+    add_token(tokens, 1)
+    tokens.count -= 1
+    return 0
+
+
 cdef inline int add_string(Tokens *tokens, const uint8_t *string, size_t size) except -1 nogil:
     if size == 0:
         return 0  # there may be no memory yet
