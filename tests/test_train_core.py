@@ -1,10 +1,13 @@
 """Training: what the two engines take beside sequences, and the parts of the compiled one."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from cases import rows_of
 from strategies import BYTES
+from tokbpe.fast.threads import run_all
 
 pytestmark = pytest.mark.core
 
@@ -82,6 +85,53 @@ def test_numbers_of_threads_that_are_none(engine, threads, error):
         engine.train(TEXT, None, BYTES, 9, threads=threads)
     with pytest.raises(error, match="threads must be"):
         list(engine.train_steps(TEXT, None, BYTES, 9, threads=threads))
+
+
+def test_each_part_of_the_work_is_done_once():
+    for count in (1, 2, 3, 8):
+        done = []
+        run_all(done.append, count, lambda: None)
+        assert sorted(done) == list(range(count))
+
+
+def test_no_more_threads_can_be_had(monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done = []
+    run_all(done.append, 3, lambda: None)
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_an_error_of_one_thread_stops_the_others():
+    stopped = threading.Event()
+
+    def work(number):
+        if number == 2:
+            raise ZeroDivisionError
+        assert stopped.wait(10)
+
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        run_all(work, 3, stopped.set)
+    assert threading.active_count() == before
+
+
+def test_a_thread_that_begins_too_late_finds_no_work(monkeypatch):
+    """An interrupt can come between a thread's start and its first step."""
+    late = []
+
+    def start(thread):
+        late.append(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        run_all(done.append, 3, lambda: None)
+    late[0].run()
+    assert done == []
 
 
 # Rows

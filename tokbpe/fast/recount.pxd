@@ -8,6 +8,7 @@ from .tallies cimport Share, Sieve, Tally
 cdef class Recount:
     """The pairs of compact cells counted anew, and the places of the frequent ones listed."""
 
+    cdef object owner  # of the corpus and of the lists: they last as long as a thread of ours
     cdef const Corpus *corpus
     cdef size_t tokens, slice_size
     cdef Share *shares  # one for each thread
@@ -19,7 +20,8 @@ cdef class Recount:
     cdef bint stopped
 
     cdef int open(
-        self, const Corpus *corpus, size_t tokens, size_t threads, dict limits) except -1
+        self, owner, const Corpus *corpus, size_t tokens, size_t threads, dict limits
+    ) except -1
     cdef int64_t count(self) except -1
     cdef int gather(self, int64_t threshold, Pairs *pairs) except -1
     cdef int list_places(self, Pairs *pairs, Block **blocks) except -1

@@ -57,7 +57,7 @@ cdef class Recount:
         free(self.sieve.reached)
 
     cdef int open(
-        self, const Corpus *corpus, size_t tokens, size_t threads, dict limits
+        self, owner, const Corpus *corpus, size_t tokens, size_t threads, dict limits
     ) except -1:
         """Deal the cells out to threads; the last cell is a separator that begins no pair."""
         cdef size_t cells = corpus.size - 1
@@ -68,6 +68,7 @@ cdef class Recount:
             and side * side <= DENSE_ENTRIES_FOR_CELL * cells + DENSE_ENTRIES)
         cdef size_t number
         cdef Share *share
+        self.owner = owner
         self.corpus = corpus
         self.tokens = tokens
         self.slice_size = limits["slice"]

@@ -1,47 +1,56 @@
 """Work that is split over threads, none of which outlives the call."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object]) -> None:
-    """`work(number)` for all numbers below `count`: 0 in this thread, each other in its own.
+    """`work(number)` for all numbers below `count`, as many at a time as threads can be had.
 
-    What one of them raises, or what interrupts this thread meanwhile, is raised when all have
-    ended; `stop` is called to make that soon.
+    What one of them raises is raised when all have ended; `stop` is called to make that soon.
     """
+    waiting = list(reversed(range(count)))
     errors: list[BaseException] = []
-    helpers: list[threading.Thread] = []
 
-    def fail(error: BaseException) -> None:
+    def taken() -> Iterator[int]:
+        while True:
+            try:
+                yield waiting.pop()
+            except IndexError:
+                return
+
+    def work_on() -> None:
+        for number in taken():
+            try:
+                work(number)
+            except BaseException as error:
+                give_up(error)
+
+    def give_up(error: BaseException) -> None:
+        # First of all this: a thread whose start was interrupted may begin at any time, and is
+        # not to find work any more when nobody waits for it.
+        waiting.clear()
         errors.append(error)
         stop()
 
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:
-            fail(error)
-
-    try:
-        left_over = []  # what no thread could be had for
-        for number in range(1, count):
-            helpers.append(
-                threading.Thread(target=guarded, args=(number,), name="tokbpe", daemon=True)
-            )
+    def start(helpers: list[threading.Thread]) -> None:
+        for helper in helpers:
             try:
-                helpers[-1].start()
+                helper.start()
             except RuntimeError:
-                left_over.append(number)
-        for number in [0, *left_over]:
-            guarded(number)
+                return  # there are no more threads
+
+    helpers = [threading.Thread(target=work_on, name="tokbpe", daemon=True) for _ in waiting[1:]]
+    try:
+        start(helpers)
+        work_on()
     except BaseException as error:
-        fail(error)
+        give_up(error)
     for helper in helpers:
         while helper.is_alive():
             try:
                 helper.join()
             except BaseException as error:
-                fail(error)
+                give_up(error)
     if errors:
         raise errors[0]

@@ -203,7 +203,7 @@ cdef class Trainer:
             widen(&self.corpus)
         index_runs(&self.corpus)
         recount = Recount()
-        recount.open(&self.corpus, self.tokens.count, self.thread_count, self.limits)
+        recount.open(self, &self.corpus, self.tokens.count, self.thread_count, self.limits)
         self.threshold = self.lower(min(bound, recount.count()))
         recount.gather(self.threshold, &self.pairs)
         recount.list_places(&self.pairs, &self.blocks)
