@@ -36,6 +36,7 @@ ROWS = (
     {"equivalence"},
     {"formats"},
     {"show"},
+    {"tokenizer_files"},
     {"tokenizer"},
     {"batches", "compat", "metrics", "shards", "stream"},
     {"check", "demo"},
