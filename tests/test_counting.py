@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
 from tokbpe import PieceCounts, Tokenizer, count_work, engines, reading, reference
-from tokbpe.corpus import MOST_HASHES, Record
+from tokbpe.record import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
 ENGINES = pytest.mark.parametrize("engine", engines.NAMES)

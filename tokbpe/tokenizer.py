@@ -13,6 +13,7 @@ from tokbpe import (
     arguments,
     blocks,
     continuing,
+    encoded,
     engines,
     methods,
     native,
@@ -22,8 +23,10 @@ from tokbpe import (
     tally,
 )
 from tokbpe.arguments import Buffer, Document, Documents
+from tokbpe.corpus import Corpus
 from tokbpe.counting import PieceCounts
 from tokbpe.decoding import DocumentDecoder
+from tokbpe.encoded import EncodedCorpus
 from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
 from tokbpe.methods import Merge, Options
 from tokbpe.offsets import Encoded, EncodedBytes, Locator, character_spans
@@ -43,7 +46,8 @@ Text = TypeVar("Text", str, Document)
 class Tokenizer(TokenizerFiles):
     """A tokenizer, learned from a corpus.
 
-    corpus: a `str` or bytes, which is one document, or an iterable of documents.
+    corpus: a `str` or bytes, which is one document, or an iterable of documents, such as a
+        `Corpus`, whose role must be "training".
     method: "byte" (the distinct bytes of the corpus), "bpe" (byte-pair encoding), "char" (its
         characters) or "word" (merges inside words, from characters), or a registered one.
 
@@ -550,6 +554,46 @@ class Tokenizer(TokenizerFiles):
             self._frame(bos, eos, add_special_tokens),
             id_type(dtype, vocabulary),
             arguments.threads(threads),
+        )
+
+    def encode_corpus(
+        self,
+        corpus: Corpus,
+        *,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        threads: int | None = None,
+        progress: Progress = False,
+    ) -> EncodedCorpus:
+        """The ids of a corpus, each document encoded as by `encode_bytes`, with its role and an
+        identity; see `EncodedCorpus`. They are in memory, `uint16` if the vocabulary fits.
+
+        progress: True for a bar on a terminal, or a function that is called with the bytes done
+            and those of the corpus, None for these where they are not known.
+
+        ValueError, naming the document, for a validation or test corpus that holds a document
+        that the tokenizer was fitted on, byte for byte: one that says the same in other words is
+        not seen. Where the hashes of these are not known, since there were too many, the check
+        cannot be made, which a warning says; of imported vocabularies they never are. ValueError,
+        naming the document, for one that cannot be encoded.
+        """
+        encoder = self._encoder
+        tokens = arguments.special_choice(allowed_special, self._vocabulary.special_tokens)
+        return encoded.encoded(
+            corpus,
+            encoder,
+            encoder.finder(allowed_special),
+            self._frame(bos, eos, add_special_tokens),
+            {
+                "bos": bool(bos),
+                "eos": bool(eos),
+                "add_special_tokens": bool(add_special_tokens),
+                "allowed_special": sorted({*tokens}),
+            },
+            arguments.threads(threads),
+            progress,
         )
 
     def encode_with_offsets(
