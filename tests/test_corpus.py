@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -329,6 +330,7 @@ def test_only_a_training_corpus_is_learned_from(kind, role):
     corpus = kind(["low lower lowest"] * 3, role=role)
     message = f"a tokenizer is fitted on a training corpus alone, and this one is {role}"
     trained = Tokenizer("low low", method="bpe", vocabulary_size=257)
+    pool = ThreadPoolExecutor(1)
     for learn in (
         lambda: Tokenizer(corpus),
         lambda: Tokenizer(corpus, method="bpe"),
@@ -338,9 +340,11 @@ def test_only_a_training_corpus_is_learned_from(kind, role):
         lambda: trained.extended(corpus, 258),
         lambda: PieceCounts(corpus),
         lambda: PieceCounts().add(corpus),
+        lambda: PieceCounts().add(corpus, executor=pool),
     ):
         with pytest.raises(ValueError, match=message):
             learn()
+    pool.shutdown()
     assert trained.usage(corpus).documents == 3
 
 

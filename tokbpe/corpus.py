@@ -147,8 +147,9 @@ class Corpus:
         Other files are text, which need not be UTF-8. Files whose name goes on with `.gz` or
         `.zst` are unpacked. Parquet needs the extra `arrow`, `.zst` the extra `zstandard`.
 
-        Symbolic links are refused, and so is what is no regular file and a file that changes while
-        it is read: OSError. ValueError, naming the file and the line or row, for what is no text.
+        Symbolic links are refused, but for folders on the way to a path that is given; so is what
+        is no regular file, and a file that changes while it is read: OSError. ValueError, naming
+        the file and the line or row, for what is no text.
         """
         budget = Budget.of(max_bytes, max_documents)
         corpus = cls.__new__(cls)
@@ -266,7 +267,8 @@ class StreamedCorpus(Corpus):
 
     What `len`, `bytes`, `fingerprint()`, `hashes` and `summary` tell is that of a `Corpus` of the
     same documents. It is known once all of them were read, by training for example; before that
-    they are read for it. Errors of documents and budgets are raised when these are read.
+    they are read for it, also by `list`, which asks for `len` first. Errors of documents and of
+    budgets are raised when these are read.
 
     OSError, naming the file, if one has changed since it was listed; ValueError if all documents
     together are not those of the time before.

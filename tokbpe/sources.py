@@ -319,16 +319,18 @@ def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes
 
 def json_lines(file: Any, field: str) -> Iterator[str]:
     """A field of each line, which is a JSON object; blank lines may only be the last ones."""
-    blank = 0
+    number = blank = 0
     lines = iter(lambda: file.readline(MOST_BYTES + 1), b"")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            blank = blank or number
-            continue
-        with place(f"line {blank or number}"):
-            if blank:
+    try:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                blank = blank or number
+            elif blank:
                 raise ValueError("this line is blank, and others follow")
-            yield field_of(line, field)
+            else:
+                yield field_of(line, field)
+    except ValueError as error:
+        raise ValueError(f"line {blank or number}: {error}") from error
 
 
 def field_of(line: bytes, field: str) -> str:
@@ -349,15 +351,6 @@ def field_of(line: bytes, field: str) -> str:
     if not isinstance(text, str):
         raise ValueError(f"field {field!r} must be a text, not {json.dumps(text):.50}")
     return text
-
-
-@contextmanager
-def place(name: str) -> Iterator[None]:
-    """Names the place in a ValueError."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def parquet_rows(file: Any, field: str) -> Iterator[Text]:
