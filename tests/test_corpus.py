@@ -79,6 +79,9 @@ def test_the_summary_is_bounded(kind):
     corpus = kind(["🐈" * 10_000] * 100)
     assert len(json.dumps(corpus.summary, ensure_ascii=False)) < 700
     assert corpus.summary["beginnings"] == ["🐈" * 60] * 3
+    summary = kind(["a" * 100, "b", "c" * 20]).summary
+    assert summary["beginnings"] == ["a" * 60, "b", "c" * 20]
+    assert (summary["smallest"], summary["largest"]) == (1, 100)
 
 
 @KINDS

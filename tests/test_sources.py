@@ -186,9 +186,20 @@ def test_a_file_that_changes_between_two_passes(change, write):
         paths[1].write_bytes(b"longer text")
     else:
         os.utime(paths[1], ns=(1, time.time_ns() - 10**10))
+    documents = iter(corpus)
+    assert next(documents) == b"text"
     with pytest.raises(OSError) as caught:
-        list(corpus)
+        next(documents)
     assert caught.value.filename == str(paths[1])
+
+
+def test_a_file_that_changes_once_it_was_read(write):
+    path = write("a.txt", b"text")
+    documents = iter(StreamedCorpus.from_files(path))
+    assert next(documents) == b"text"
+    path.write_bytes(b"longer")
+    with pytest.raises(OSError, match=r"the file has changed since it was listed: .*a\.txt"):
+        next(documents)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.jsonl.gz"])

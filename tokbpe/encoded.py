@@ -32,7 +32,7 @@ class EncodedCorpus:
     options: how it was encoded, as plain data.
     checked: whether no document of it is one that the tokenizer was fitted on; False for a training
         corpus, and where that could not be told.
-    part: of `split`, the first token and the end of the part; None for the whole.
+    part: of `split`, the first token and the end of the part, in the whole; None for that.
     """
 
     tokens: NDArray[Any]
@@ -105,13 +105,12 @@ class EncodedCorpus:
     def _between(
         self, start: int, stop: int, offsets: NDArray[np.uint64], role: str
     ) -> "EncodedCorpus":
-        first = self.part[0] if self.part else 0
         return replace(
             self,
             tokens=self.tokens[start:stop],
             offsets=offsets,
             role=role,
-            part=(first + start, first + stop),
+            part=(start, stop),
         )
 
 
