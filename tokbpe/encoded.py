@@ -92,9 +92,9 @@ class EncodedCorpus:
             raise ValueError(f"of {count} tokens {kept} for validation leave none for training")
         place = count - kept
         # A document that ends at the place, with or without tokens, is training data.
-        beyond = int(np.searchsorted(self.offsets, place, "right"))
+        beyond = int(np.searchsorted(self.offsets, np.uint64(place), "right"))
         before = self.offsets[:beyond]
-        if before[-1] < place:
+        if int(before[-1]) < place:
             before = np.append(before, np.uint64(place))
         behind = np.append(np.uint64(0), self.offsets[beyond:] - np.uint64(place))
         return (
@@ -119,16 +119,20 @@ class Fitted(NamedTuple):
 
     hashes: frozenset[bytes]
     fingerprints: frozenset[str]  # of all documents of a training
-    complete: bool
+    forgotten: bool  # whether there are trainings whose hashes were not kept
+    complete: bool  # whether these are all documents
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> "Fitted":
         trainings = vocabulary.provenance
         known = [record.get("hashes") for record in trainings]
+        fingerprints = [record.get("fingerprint") for record in trainings]
+        forgotten = None in known
         return cls(
             frozenset(bytes.fromhex(text) for hashes in known for text in hashes or ()),
-            frozenset(str(record.get("fingerprint")) for record in trainings),
-            None not in known and vocabulary.trained,
+            frozenset(text for text in fingerprints if text is not None),
+            forgotten,
+            not forgotten and vocabulary.trained,
         )
 
     def refuse(self, documents: Iterable[bytes], first: int, corpus: Corpus) -> None:
@@ -141,11 +145,18 @@ class Fitted(NamedTuple):
                 )
 
     def refuse_all(self, corpus: Corpus) -> None:
-        """ValueError if the documents are all those of a training, hashes or not."""
+        """ValueError if the documents together are those of a training; a warning if there is one
+        of which more is not known."""
         if corpus.fingerprint() in self.fingerprints:
             raise ValueError(
                 f"the tokenizer was fitted on these very {len(corpus)} documents, from "
                 f"{corpus.name(0)} on, so they cannot be {corpus.role} data"
+            )
+        if self.forgotten:
+            arguments.warn(
+                "the hashes of the documents that the tokenizer was fitted on are not known "
+                f"(they are kept for up to {MOST_HASHES} documents), so it cannot be checked that "
+                f"this {corpus.role} corpus holds none of them"
             )
 
 
@@ -181,12 +192,6 @@ def encoded(
             offsets.append(places[1:] + offsets[-1][-1])
     if fitted is not None:
         fitted.refuse_all(corpus)
-        if vocabulary.provenance and not fitted.complete:
-            arguments.warn(
-                "the hashes of the documents that the tokenizer was fitted on are not known "
-                f"(they are kept for up to {MOST_HASHES} documents), so it cannot be checked that "
-                f"this {corpus.role} corpus holds none of them"
-            )
     return EncodedCorpus(
         np.frombuffer(tokens, dtype),
         np.concatenate(offsets),
