@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import PieceCounts, Tokenizer, corpus, count_work, engines, reading, reference
-from tokbpe.corpus import MOST_HASHES, Record
+from tokbpe import PieceCounts, Tokenizer, count_work, engines, reading, record, reference
+from tokbpe.record import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
 ENGINES = pytest.mark.parametrize("engine", engines.NAMES)
@@ -206,16 +206,16 @@ def test_records_join():
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_documents_are_hashed_aside(size, monkeypatch):
-    monkeypatch.setattr(corpus, "HASHED_TOGETHER", size)
+    monkeypatch.setattr(record, "HASHED_TOGETHER", size)
     documents = [b"", b"a", b"low lower", b"newest" * 9] * 5
     threads = threading.active_count()
     expected = Record()
     for document in documents:
         expected._add_digests(hashlib.sha256(document).digest())
     for aside in (False, True):
-        record = Record()
-        assert [*record.watch(documents, aside=aside)] == documents
-        assert record.plain() == {**expected.plain(), "bytes": sum(map(len, documents))}
+        found = Record()
+        assert [*found.watch(documents, aside=aside)] == documents
+        assert found.plain() == {**expected.plain(), "bytes": sum(map(len, documents))}
         with pytest.raises(TypeError, match="document 3 must be"):
             [*Record().watch([*documents[:3], 5], aside=aside)]
         with pytest.raises(ZeroDivisionError), Record().adding(aside) as add:

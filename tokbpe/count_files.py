@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import files
+from tokbpe.sources import parquet
 
 VERSION = 1
 DTYPES = {"data": "|u1", "ends": "<u8", "counts": "<i8"}
@@ -125,17 +126,6 @@ def digest(arrays: Iterable[Any]) -> str:
 
 
 # Parquet
-
-
-def parquet() -> Any:
-    """The module; ImportError, naming the extra, if it is not installed."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            'Parquet needs pyarrow: pip install "tokbpe[arrow]"', name="pyarrow"
-        ) from error
-    return pyarrow.parquet
 
 
 def save_parquet(

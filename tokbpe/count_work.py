@@ -16,11 +16,12 @@ import numpy as np
 
 from tokbpe import arguments, engines, files, patterns, reading
 from tokbpe.arguments import Documents
-from tokbpe.corpus import Record
+from tokbpe.corpus import Corpus
 from tokbpe.count_files import Arrays
 from tokbpe.engines import Table
 from tokbpe.patterns import WORDS, Pattern
 from tokbpe.progress import Report
+from tokbpe.record import Record
 from tokbpe.vocabulary import pattern_of
 
 # Of a piece: from so many bytes on, and from such a part of the corpus, it is told about.
@@ -212,6 +213,8 @@ def viewer(settings: Settings) -> Callable[[Any, int | None], Any]:
 
 def known_size(corpus: Any) -> int | None:
     """How many bytes a corpus has, if it can be told before it is read."""
+    if isinstance(corpus, Corpus):
+        return corpus.known_bytes
     if isinstance(corpus, arguments.DOCUMENT_TYPES):
         corpus = [corpus]
     if not isinstance(corpus, (list, tuple)):
@@ -270,6 +273,8 @@ def batches(
                 report(done)
     if batch:
         yield batch, first
+        if report is not None:
+            report(done + size)
 
 
 def only_text(documents: Iterable[Any]) -> Iterator[Any]:

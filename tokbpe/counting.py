@@ -9,12 +9,13 @@ import numpy as np
 
 from tokbpe import arguments, count_files, count_work, files, reading
 from tokbpe.arguments import Documents
-from tokbpe.corpus import Record
+from tokbpe.corpus import for_training
 from tokbpe.count_files import Arrays
 from tokbpe.count_work import FileDocuments, Giant, Partial, Settings, pieces_of, same_pieces
 from tokbpe.engines import Table
 from tokbpe.patterns import Pattern
 from tokbpe.progress import Progress, reporting
+from tokbpe.record import Record
 
 NOT_GIVEN: Any = object()
 
@@ -131,6 +132,7 @@ class PieceCounts(Mapping[bytes, int]):
         if executor is None:
             self._count(corpus, threads, progress, iter)
             return
+        corpus = for_training(corpus)
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
             tasks = (
@@ -146,6 +148,7 @@ class PieceCounts(Mapping[bytes, int]):
         progress: Progress,
         checked: Callable[[Iterator[Any]], Iterator[Any]],
     ) -> None:
+        corpus = for_training(corpus)
         record = Record()
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)

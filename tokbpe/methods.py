@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from tokbpe import arguments, engines, patterns, tables
 from tokbpe import progress as progresses
 from tokbpe.arguments import Documents
-from tokbpe.corpus import Record
+from tokbpe.corpus import for_training
 from tokbpe.count_work import Settings, pieces_of
 from tokbpe.counting import PieceCounts
 from tokbpe.patterns import WORDS, Pattern
 from tokbpe.progress import Progress, reporting
+from tokbpe.record import Record
 from tokbpe.rows import Rows
 from tokbpe.special import cut_special
 from tokbpe.symbols import MARKER, symbols
@@ -435,7 +436,7 @@ def given(value: Any, default: Any) -> Any:
 
 def train(name: str, corpus: Documents, options: Options) -> Vocabulary:
     """What a method makes of a corpus, with the special tokens and reserved ids of the options."""
-    vocabulary = get(name).train(corpus, options)
+    vocabulary = get(name).train(for_training(corpus), options)
     if not isinstance(vocabulary, Vocabulary):
         raise TypeError(
             f"method {name!r} must return a Vocabulary, not {arguments.type_name(vocabulary)}"

@@ -146,8 +146,8 @@ def state(file: Any) -> tuple[int, int] | None:
 def too_large(number: int, start: int, cut: Cut | None) -> ValueError:
     if cut is None:
         return ValueError(
-            f"document {number} has more than {MOST_BYTES} bytes, and with this tokenizer only "
-            "whole documents can be read"
+            f"document {number} has more than {MOST_BYTES} bytes, and documents can only be read "
+            "whole here"
         )
     return ValueError(
         f"document {number} has no place where it could be cut in more than {MOST_BYTES} bytes "

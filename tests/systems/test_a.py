@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, methods
+from tokbpe import Corpus, Tokenizer, methods
 
 pytestmark = pytest.mark.core
 
@@ -192,3 +192,28 @@ def test_numbers_of_the_methods():
         "char": 2,
         "word": 3,
     }
+
+
+# The data split
+
+
+def test_a_contiguous_tail_of_the_tokens_is_kept_for_validation():
+    text = "the cat sat on the mat; " * 50
+    tokenizer = Tokenizer(text, method="bpe", vocabulary_size=272, minimum_pair_frequency=2)
+    whole = tokenizer.encode_corpus(Corpus(text))
+    training, validation = whole.split(validation=0.1)
+    ids = tokenizer.encode(text)
+    place = len(ids) - round(0.1 * len(ids))
+    assert training.tokens.tolist() == ids[:place]
+    assert validation.tokens.tolist() == ids[place:]
+    assert (training.role, validation.role) == ("training", "validation")
+    assert np.shares_memory(training.tokens, whole.tokens)
+    assert tokenizer.decode(training.tokens) + tokenizer.decode(validation.tokens) == text
+
+
+def test_the_byte_method_fitted_on_the_whole_text_encodes_the_tail():
+    text = "abc" * 30 + "xyz"
+    tail = Tokenizer(text).encode_corpus(Corpus(text)).split(validation=3)[1]
+    assert tail.tokens.tolist() == [3, 4, 5]
+    with pytest.raises(ValueError, match="document 0: byte 0x78 at byte position 90 is not in"):
+        Tokenizer(text[:-3]).encode_corpus(Corpus(text))

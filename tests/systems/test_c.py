@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokbpe import Tokenizer
+from tokbpe import Corpus, Tokenizer
 
 pytestmark = pytest.mark.core
 
@@ -148,3 +148,33 @@ def test_round_trip(tmp_path, text):
         again = Tokenizer.load(path)
         assert again.encode(text) == ids
         assert again == tokenizer
+
+
+# The training partition
+
+
+def test_documents_are_split_first_and_merges_learned_on_the_training_documents_only():
+    # Each document is of one letter, and so is each merge.
+    texts = [chr(97 + number) * 8 for number in range(26)]
+    training, validation = Corpus(texts).split(validation=0.25, seed=5)
+    tokenizer = Tokenizer(training, method="bpe", reserved=NAMES, minimum_pair_frequency=1)
+    learned = {piece[:1] for piece in tokenizer.vocabulary if piece and len(piece) > 1}
+    assert learned == {text[0].encode() for text in training}
+    assert not learned & {text[0].encode() for text in validation}
+    assert {*training, *validation} == {*texts}
+    assert (len(training), len(validation)) == (20, 6)
+    # Two letters never stand together in a document.
+    assert all(len({*piece}) == 1 for _, piece in tokenizer.items() if piece)
+
+
+def test_each_document_has_its_marks(tokenizer):
+    encoded = tokenizer.encode_corpus(Corpus(["hi", "", "<|EOS|>"]), bos=True, eos=True)
+    assert encoded.offsets.tolist() == [0, 4, 6, 15]
+    assert encoded.tokens.tolist() == [257, 104, 105, 258, 257, 258, 257, *b"<|EOS|>", 258]
+
+
+def test_bytes_per_token_of_a_corpus():
+    corpus = Corpus(["abab" * 10, "é"])
+    tokenizer = Tokenizer(corpus, method="bpe", vocabulary_size=257)
+    assert corpus.bytes / len(tokenizer.encode_corpus(corpus).tokens) == 42 / 22
+    assert tokenizer.usage(corpus).bytes_per_token == 42 / 22

@@ -1,8 +1,9 @@
-"""System E: documents with roles and provenance; here the tokenizers of it."""
+"""System E: documents with roles and provenance."""
 
 import pytest
 
-from tokbpe import Tokenizer
+from tokbpe import Corpus, StreamedCorpus, Tokenizer
+from tokbpe.record import MOST_HASHES
 
 pytestmark = pytest.mark.core
 
@@ -43,6 +44,60 @@ def test_ties_go_to_the_smaller_pair_of_ids():
     assert tokenizer.vocabulary[256] == b"ba"
 
 
+# The corpus
+
+
+@pytest.mark.parametrize("role", ["training", "validation", "test"])
+def test_a_corpus_is_a_snapshot(role):
+    texts = ["low lower", "lowest"]
+    corpus = Corpus(texts, role=role)
+    texts.append("x")
+    assert corpus.documents == ("low lower", "lowest")
+    assert corpus.role == role
+    assert corpus.summary["documents"] == 2
+    assert corpus.fingerprint() == Corpus(["low lower", "lowest"], role=role).fingerprint()
+    with pytest.raises(AttributeError):
+        corpus.role = "training"
+    with pytest.raises(ValueError, match="a corpus needs at least one document"):
+        Corpus([], role=role)
+
+
+def test_an_encoded_corpus_has_marks_for_each_document():
+    tokenizer = Tokenizer.from_bytes(reserved=NAMES)
+    corpus = Corpus(["hi", "", "yo"], role="test")
+    encoded = tokenizer.encode_corpus(corpus, bos=True, eos=True)
+    assert encoded.tokens.tolist() == [256, 104, 105, 257, 256, 257, 256, 121, 111, 257]
+    assert encoded.offsets.tolist() == [0, 4, 6, 10]
+    assert (encoded.documents, encoded.role) == (3, "test")
+    plain = tokenizer.encode_corpus(corpus)
+    assert plain.tokens.tolist() == [104, 105, 121, 111]
+    other = Tokenizer.from_bytes(reserved=NAMES[::-1]).encode_corpus(corpus, bos=True, eos=True)
+    prints = {encoded.fingerprint(), plain.fingerprint(), other.fingerprint()}
+    assert len(prints) == 3
+    again = Tokenizer.from_bytes(reserved=NAMES).encode_corpus(corpus, bos=True, eos=True)
+    assert again.fingerprint() == encoded.fingerprint()
+
+
+def test_each_regular_file_is_a_document(tmp_path):
+    (tmp_path / "one.txt").write_bytes(b"two\nlines\n")
+    (tmp_path / "two.txt").write_bytes(b"<eos>")
+    corpus = Corpus.from_files(tmp_path, max_bytes=15)
+    assert corpus.documents == (b"two\nlines\n", b"<eos>")
+    with pytest.raises(ValueError, match=r"two\.txt: .* max_bytes=14 bytes"):
+        Corpus.from_files(tmp_path, max_bytes=14)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "one.txt")
+    with pytest.raises(OSError, match="symbolic link"):
+        Corpus.from_files(tmp_path)
+
+
+def test_bpe_is_fitted_on_a_training_corpus_only():
+    texts = ["low lower", "lowest"]
+    for role in ("validation", "test"):
+        with pytest.raises(ValueError, match=f"on a training corpus alone, and this one is {role}"):
+            Tokenizer(Corpus(texts, role=role), method="bpe", reserved=NAMES)
+    assert Tokenizer(Corpus(texts), method="bpe", reserved=NAMES).merges.tolist()[0] == [108, 111]
+
+
 # Encode and decode
 
 
@@ -68,9 +123,7 @@ def test_bytes_that_are_no_utf8():
 
 
 def trained(corpus=("low lower", "lowest"), **options):
-    return Tokenizer(
-        list(corpus), method="bpe", **{"vocabulary_size": 262, "reserved": NAMES, **options}
-    )
+    return Tokenizer(corpus, method="bpe", **{"vocabulary_size": 262, "reserved": NAMES, **options})
 
 
 def test_same_input_has_the_same_fingerprint(chosen_engine):
@@ -111,6 +164,40 @@ def test_equal_size_alone_never_means_equal():
 
 def test_fingerprint_of_training_on_bytes_is_that_of_the_text():
     assert trained([b"low lower", b"lowest"]).fingerprint() == trained().fingerprint()
+
+
+@pytest.mark.parametrize("kind", [Corpus, StreamedCorpus])
+def test_a_corpus_gives_the_fingerprint_of_its_documents(kind):
+    texts = ["low lower", "lowest"]
+    assert trained(kind(texts)).fingerprint() == trained(texts).fingerprint()
+    record = trained(kind(texts)).state()["vocabulary"]["provenance"][0]
+    assert record["fingerprint"] == kind(texts).fingerprint()
+    assert kind(texts).fingerprint() != kind(texts[::-1]).fingerprint()
+    assert kind(["ab"]).fingerprint() != kind(["cd"]).fingerprint()
+
+
+# Partitions
+
+
+@pytest.mark.parametrize("role", ["validation", "test"])
+@pytest.mark.parametrize("kind", [Corpus, StreamedCorpus])
+def test_a_document_of_the_fitting_data_is_refused(kind, role):
+    tokenizer = trained(Corpus(["low lower", "lowest"]))
+    with pytest.raises(ValueError, match="document 1: the tokenizer was fitted on this document"):
+        tokenizer.encode_corpus(kind(["wider", "lowest"], role=role))
+    # What is not the same byte for byte is not detected.
+    assert tokenizer.encode_corpus(kind(["wider", "lowest "], role=role)).checked
+
+
+def test_beyond_the_hashes_that_are_kept_the_check_cannot_be_made():
+    texts = [f"low {number}" for number in range(MOST_HASHES + 1)]
+    tokenizer = Tokenizer(Corpus(texts), engine="fast")
+    with pytest.warns(UserWarning, match="up to 100000 documents.* it cannot be checked"):
+        encoded = tokenizer.encode_corpus(Corpus(["low 7"], role="test"))
+    assert not encoded.checked
+    kept = Tokenizer(Corpus(texts[1:]), engine="fast")
+    with pytest.raises(ValueError, match="document 0: the tokenizer was fitted on this document"):
+        kept.encode_corpus(Corpus(["low 7"], role="test"))
 
 
 # The artifact

@@ -1,0 +1,218 @@
+"""A corpus as ids, with its role and an identity."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokbpe import arguments, count_work, states
+from tokbpe.corpus import TRAINING, VALIDATION, Corpus, share
+from tokbpe.encoding import MOST_UINT16, DocumentEncoder, Finder, Frame
+from tokbpe.progress import Progress, reporting
+from tokbpe.record import MOST_HASHES
+from tokbpe.vocabulary import Vocabulary
+
+# Part of each fingerprint.
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedCorpus:
+    """The ids of a corpus, which `Tokenizer.encode_corpus` gives. It never changes.
+
+    tokens: `uint16` or, where the vocabulary needs it, `uint32` [tokens], read only: the ids of
+        all documents, one after another.
+    offsets: `uint64` [documents + 1], read only: document i has the ids from offsets[i] to
+        offsets[i + 1].
+    role: that of the corpus.
+    tokenizer, corpus: the fingerprints of what it was made by and of.
+    options: how it was encoded, as plain data.
+    checked: whether no document of it is one that the tokenizer was fitted on; False for a training
+        corpus, and where that could not be told.
+    part: of `split`, the first token and the end of the part, in the whole; None for that.
+    """
+
+    tokens: NDArray[Any]
+    offsets: NDArray[np.uint64]
+    role: str
+    tokenizer: str
+    corpus: str
+    options: Mapping[str, Any]
+    checked: bool = False
+    part: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.tokens, self.offsets):
+            array.flags.writeable = False
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"<EncodedCorpus {self.role}, {self.documents} documents, {len(self.tokens)} tokens, "
+            f"{self.tokens.dtype}>"
+        )
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of all that tells the tokens: the fingerprints of tokenizer and
+        corpus, the options, the part; and of the role."""
+        return states.digest(
+            {
+                "version": VERSION,
+                "tokenizer": self.tokenizer,
+                "corpus": self.corpus,
+                "role": self.role,
+                "options": dict(self.options),
+                "part": None if self.part is None else [*self.part],
+            }
+        )
+
+    def split(self, validation: float | int = 0.1) -> tuple["EncodedCorpus", "EncodedCorpus"]:
+        """The tokens but for the last ones, as training data, and these, as validation data.
+
+        validation: which share of the tokens is kept for validation, or how many of them.
+
+        A document that is cut has a part in both. Nothing is copied. The tokenizer may have seen
+        what is kept: `Corpus.split`, before it is fitted, divides whole documents instead.
+        """
+        if self.role != TRAINING:
+            raise ValueError(f"only training data can be split, and these are {self.role} data")
+        count = len(self.tokens)
+        if arguments.as_index(validation) is None:
+            kept = max(round(share(validation, "validation") * count), 1)
+        else:
+            kept = arguments.whole_number(validation, "validation", 1, arguments.HIGHEST_COUNT)
+        if kept >= count:
+            raise ValueError(f"of {count} tokens {kept} for validation leave none for training")
+        place = count - kept
+        # A document that ends at the place, with or without tokens, is training data.
+        beyond = int(np.searchsorted(self.offsets, np.uint64(place), "right"))
+        before = self.offsets[:beyond]
+        if int(before[-1]) < place:
+            before = np.append(before, np.uint64(place))
+        behind = np.append(np.uint64(0), self.offsets[beyond:] - np.uint64(place))
+        return (
+            self._between(0, place, before, TRAINING),
+            self._between(place, count, behind, VALIDATION),
+        )
+
+    def _between(
+        self, start: int, stop: int, offsets: NDArray[np.uint64], role: str
+    ) -> "EncodedCorpus":
+        return replace(
+            self,
+            tokens=self.tokens[start:stop],
+            offsets=offsets,
+            role=role,
+            part=(start, stop),
+        )
+
+
+class Fitted(NamedTuple):
+    """The documents that a vocabulary was fitted on, as far as they are known."""
+
+    hashes: frozenset[bytes]
+    fingerprints: frozenset[str]  # of all documents of a training
+    forgotten: bool  # whether there are trainings whose hashes were not kept
+    complete: bool  # whether these are all documents
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "Fitted":
+        trainings = vocabulary.provenance
+        known = [record.get("hashes") for record in trainings]
+        fingerprints = [record.get("fingerprint") for record in trainings]
+        forgotten = None in known
+        return cls(
+            frozenset(bytes.fromhex(text) for hashes in known for text in hashes or ()),
+            frozenset(text for text in fingerprints if text is not None),
+            forgotten,
+            not forgotten and vocabulary.trained,
+        )
+
+    def refuse(self, documents: Iterable[bytes], first: int, corpus: Corpus) -> None:
+        """ValueError if any of some documents is known; first: the number of the first one."""
+        for number, document in enumerate(documents, first):
+            if hashlib.sha256(document).digest() in self.hashes:
+                raise ValueError(
+                    f"{corpus.name(number)}: the tokenizer was fitted on this document, "
+                    f"so it cannot be {corpus.role} data"
+                )
+
+    def refuse_all(self, corpus: Corpus) -> None:
+        """ValueError if the documents together are those of a training; a warning if there is one
+        of which more is not known."""
+        if corpus.fingerprint() in self.fingerprints:
+            raise ValueError(
+                f"the tokenizer was fitted on these very {len(corpus)} documents, from "
+                f"{corpus.name(0)} on, so they cannot be {corpus.role} data"
+            )
+        if self.forgotten:
+            arguments.warn(
+                "the hashes of the documents that the tokenizer was fitted on are not known "
+                f"(they are kept for up to {MOST_HASHES} documents), so it cannot be checked that "
+                f"this {corpus.role} corpus holds none of them"
+            )
+
+
+def encoded(
+    corpus: Corpus,
+    encoder: DocumentEncoder,
+    finder: Finder,
+    frame: Frame,
+    options: Mapping[str, Any],
+    threads: int | None,
+    progress: Progress,
+) -> EncodedCorpus:
+    """The ids of a corpus. ValueError if it is no training corpus and holds a document that the
+    vocabulary was fitted on; a warning if the hashes of those were not kept."""
+    if not isinstance(corpus, Corpus):
+        raise TypeError(f"encode_corpus takes a Corpus, not {arguments.type_name(corpus)}")
+    vocabulary = encoder.vocabulary
+    fitted = None if corpus.role == TRAINING else Fitted.of(vocabulary)
+    dtype = "uint16" if len(vocabulary) <= MOST_UINT16 + 1 else "uint32"
+    tokens = bytearray()
+    offsets = [np.zeros(1, np.uint64)]
+    with reporting(progress, "B", unit_scale=True) as report:
+        told = count_work.counter_of(report, corpus.known_bytes)
+        for documents, first in count_work.batches(corpus, told):
+            if fitted is not None:
+                fitted.refuse(documents, first, corpus)
+            try:
+                ids, places = encoder.encode_batch_arrays(documents, finder, frame, dtype, threads)
+            except ValueError:
+                tell_of_document(documents, first, corpus, encoder, finder)
+                raise
+            tokens += ids.data
+            offsets.append(places[1:] + offsets[-1][-1])
+    if fitted is not None:
+        fitted.refuse_all(corpus)
+    return EncodedCorpus(
+        np.frombuffer(tokens, dtype),
+        np.concatenate(offsets),
+        corpus.role,
+        vocabulary.fingerprint(),
+        corpus.fingerprint(),
+        options,
+        checked=fitted is not None and fitted.complete,
+    )
+
+
+def tell_of_document(
+    documents: Sequence[bytes],
+    first: int,
+    corpus: Corpus,
+    encoder: DocumentEncoder,
+    finder: Finder,
+) -> None:
+    """Raise the ValueError of the document that cannot be encoded, naming it."""
+    for number, document in enumerate(documents, first):
+        try:
+            encoder.count(document, finder)
+        except ValueError as error:
+            raise ValueError(f"{corpus.name(number)}: {error}") from error

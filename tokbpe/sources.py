@@ -1,0 +1,392 @@
+"""Where the documents of a corpus come from: texts that are given, or files of several kinds.
+
+A source can be read again and again, gives the same documents each time, and has a name for each
+of them. Of files, one document at a time is in memory, and a file that has changed since it was
+listed is an error.
+"""
+
+import bisect
+import errno
+import glob
+import gzip
+import io
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from tokbpe import arguments, files, reading
+from tokbpe.arguments import Documents
+from tokbpe.reading import BLOCK_BYTES, MOST_BYTES, Separation
+
+Text: TypeAlias = str | bytes
+Paths: TypeAlias = files.Path | Iterable[files.Path]
+
+JSON_LINES = (".jsonl", ".ndjson")
+PARQUET = ".parquet"
+GZIP = ".gz"
+ZSTANDARD = ".zst"
+TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+# Rows of a Parquet file that are texts of Python at a time.
+ROWS = 256
+# Of a .zst file at a time: each byte may stand for 32 KB.
+ZSTANDARD_BYTES = 2**12
+NOT_READ = 2**63 - 1
+
+
+class Source(Protocol):
+    """What gives documents, and tells what to call each of them."""
+
+    def __iter__(self) -> Iterator[Text]: ...
+
+    @property
+    def name(self) -> Callable[[int], str]: ...
+
+
+class Given:
+    """Documents as a caller gives them: a text or bytes, or an iterable of these."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    @property
+    def once(self) -> bool:
+        """Whether they can be read once only, as those of an iterator."""
+        return isinstance(self._documents, Iterator)
+
+    def __iter__(self) -> Iterator[Text]:
+        return arguments.documents(self._documents, unchangeable)
+
+    @staticmethod
+    def name(number: int) -> str:
+        return f"document {number}"
+
+
+def unchangeable(document: Any, index: int | None) -> Text:
+    """A document that nobody can change."""
+    return document if isinstance(document, str) else arguments.document_bytes(document, index)
+
+
+# Files
+
+
+class Listed(NamedTuple):
+    """A file, and what tells whether it has changed."""
+
+    path: str
+    state: tuple[int, int]
+
+
+class Files:
+    """The documents of files.
+
+    paths: a path or several: of a file; of a folder, for all files in it and in its folders whose
+        names do not begin with a dot, sorted; or a pattern of `glob`, for the files that it
+        matches, sorted.
+    documents: how a text file is made of documents, as `reading.separation` takes it.
+    field: where JSON Lines and Parquet files hold the text.
+    most: of a text file that is one document no more bytes than this and one are read; None for
+        all of it.
+    """
+
+    def __init__(self, paths: Paths, documents: object, field: object, most: int | None) -> None:
+        if not isinstance(field, str):
+            raise TypeError(f"field must be a name, not {arguments.type_name(field)}")
+        self._separation = reading.separation(documents)
+        self._field = field
+        self._most = most
+        self._files = list_files(paths)
+        # The number of the first document of each file, once that is known.
+        self._starts = [NOT_READ] * len(self._files)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the files have."""
+        return sum(size for _, (size, _) in self._files)
+
+    def __iter__(self) -> Iterator[Text]:
+        number = 0
+        for index, file in enumerate(self._files):
+            self._starts[index] = number
+            for document in self._documents(file):
+                yield document
+                number += 1
+
+    def _documents(self, entry: Listed) -> Iterator[Text]:
+        kind, packing = kind_of(entry.path)
+        with opened(entry) as file, files.naming(entry.path), unpacked(file, packing) as data:
+            if kind in JSON_LINES:
+                yield from json_lines(data, self._field)
+            elif kind == PARQUET:
+                yield from parquet_rows(data, self._field)
+            else:
+                yield from texts(data, self._separation, self._most)
+
+    def name(self, number: int) -> str:
+        """The file of a document, and where in it."""
+        index = bisect.bisect_right(self._starts, number) - 1
+        path = self._files[index].path
+        within = number - self._starts[index]
+        kind, _ = kind_of(path)
+        if kind in JSON_LINES:
+            return f"{path}: line {within + 1}"
+        if kind == PARQUET:
+            return f"{path}: row {within}"
+        return path if self._separation.separator is None else f"{path}: document {within}"
+
+
+def kind_of(path: str) -> tuple[str, str]:
+    """The kind of a file and how it is packed, both as the ending of its name."""
+    stem, packing = os.path.splitext(path.lower())
+    if packing not in (GZIP, ZSTANDARD):
+        return packing, ""
+    return os.path.splitext(stem)[1], packing
+
+
+# Which files
+
+
+def list_files(paths: Paths) -> list[Listed]:
+    """The files of some paths."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"paths must be a path or several, not {arguments.type_name(paths)}")
+    return [file for path in paths for file in found(os.fsdecode(path))]
+
+
+def found(path: str) -> list[Listed]:
+    """The files of a path; OSError for one that is not there, ValueError for one without files."""
+    if os.path.lexists(path):
+        names = [*files_below(path)]
+    elif glob.has_magic(path):
+        names = matching(path)
+    else:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if not names:
+        raise ValueError(f"{path}: there are no files")
+    return [Listed(name, regular(name)) for name in names]
+
+
+def files_below(path: str) -> Iterator[str]:
+    """A file, or those in a folder and in its folders, in the order of their names."""
+    if not stat.S_ISDIR(unlinked(path).st_mode):
+        yield path
+        return
+    for name in sorted(os.listdir(path)):
+        if not name.startswith("."):
+            yield from files_below(os.path.join(path, name))
+
+
+def matching(pattern: str) -> list[str]:
+    """The files that a pattern of `glob` matches, in the order of the names on their paths."""
+    root = pattern
+    while glob.has_magic(root):
+        root = os.path.dirname(root)
+    names = []
+    for name in glob.glob(pattern, recursive=True):
+        part = name
+        while len(part) > len(root):
+            status = unlinked(part)
+            if part == name and not stat.S_ISDIR(status.st_mode):
+                names.append(name)
+            part = os.path.dirname(part)
+    return sorted(names, key=lambda name: name.split(os.sep))
+
+
+def unlinked(path: str) -> os.stat_result:
+    """What there is to say of a path; OSError for a symbolic link."""
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, "this is a symbolic link, and none is followed", path)
+    return status
+
+
+def regular(path: str) -> tuple[int, int]:
+    """The state of a regular file; OSError for what is none."""
+    status = unlinked(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "this is no regular file", path)
+    return status.st_size, status.st_mtime_ns
+
+
+# Opening
+
+
+@contextmanager
+def opened(entry: Listed) -> Iterator[Any]:
+    """A file, opened; OSError if it is not what was listed, before or after it is read."""
+    regular(entry.path)  # what is opened first may wait for ever
+    with open(entry.path, "rb", opener=without_links) as file:
+        check_unchanged(file, entry)
+        try:
+            yield file
+        except Exception:
+            check_unchanged(file, entry)  # what is wrong with it may be that it changes
+            raise
+        check_unchanged(file, entry)
+
+
+def without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def check_unchanged(file: Any, entry: Listed) -> None:
+    if reading.state(file) != entry.state:
+        raise OSError(errno.EIO, "the file has changed since it was listed", entry.path)
+
+
+@contextmanager
+def unpacked(file: Any, packing: str) -> Iterator[Any]:
+    """What a file holds, unpacked; ValueError for one that is damaged."""
+    if not packing:
+        yield file
+        return
+    errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error, EOFError)
+    if packing == GZIP:
+        data: Any = gzip.GzipFile(fileobj=file)
+    else:
+        zstandard = zstd()
+        data = io.BufferedReader(Frames(file, zstandard.ZstdDecompressor().decompressobj))
+        errors = (zstandard.ZstdError, EOFError)
+    with data:
+        try:
+            yield data
+        except errors as error:
+            raise ValueError(f"the compressed data are damaged: {error}") from error
+
+
+class Frames(io.RawIOBase):
+    """What the frames of a .zst file hold.
+
+    The reader of `zstandard` itself takes a file that is cut off for a whole one.
+    """
+
+    def __init__(self, file: Any, new_frame: Callable[[], Any]) -> None:
+        self._file = file
+        self._new_frame = new_frame
+        self._frame: Any = None  # None between two of them
+        self._packed = b""
+        self._data = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._data:
+            self._packed = self._packed or self._file.read(ZSTANDARD_BYTES)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("the file ends inside a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._new_frame()
+            self._data = memoryview(self._frame.decompress(self._packed))
+            self._packed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        size = min(len(buffer), len(self._data))
+        buffer[:size] = self._data[:size]
+        self._data = self._data[size:]
+        return size
+
+
+def zstd() -> Any:
+    """The module; ImportError, naming the extra, if it is not installed."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError(
+            '.zst files need zstandard: pip install "tokbpe[zstandard]"', name="zstandard"
+        ) from error
+    return zstandard
+
+
+# Documents in a file
+
+
+def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes]:
+    """The documents of a text file."""
+    if separation.separator is None:
+        yield file.read(-1 if most is None else most + 1)
+        return
+    for block in reading.blocks(file, separation, BLOCK_BYTES, None):
+        yield from block.texts
+
+
+def json_lines(file: Any, field: str) -> Iterator[str]:
+    """A field of each line, which is a JSON object; blank lines may only be the last ones."""
+    number = blank = 0
+    lines = iter(lambda: file.readline(MOST_BYTES + 1), b"")
+    try:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                blank = blank or number
+            elif blank:
+                raise ValueError("this line is blank, and others follow")
+            else:
+                yield field_of(line, field)
+    except ValueError as error:
+        raise ValueError(f"line {blank or number}: {error}") from error
+
+
+def field_of(line: bytes, field: str) -> str:
+    """The text of a field in a line of JSON."""
+    if len(line) > MOST_BYTES:
+        raise ValueError(f"the line has more than {MOST_BYTES} bytes")
+    try:
+        values = json.loads(line.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"the JSON is nested too deeply: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"a line must be an object, not {arguments.type_name(values)}")
+    if field not in values:
+        raise ValueError(f"there is no field {field!r} among {[*values]!r:.200}")
+    text = values[field]
+    if not isinstance(text, str):
+        raise ValueError(f"field {field!r} must be a text, not {json.dumps(text):.50}")
+    return text
+
+
+def parquet_rows(file: Any, field: str) -> Iterator[Text]:
+    """A column of a Parquet file: texts, or bytes."""
+    row = 0
+    try:
+        table = parquet().ParquetFile(file)
+        check_column(table.schema_arrow, field)
+        for batch in table.iter_batches(ROWS, columns=[field]):
+            column = batch.column(0)
+            if column.null_count:
+                row += column.is_null().to_pylist().index(True)
+                raise ValueError(f"row {row} of column {field!r} is null")
+            yield from column.to_pylist()
+            row += len(batch)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise ValueError(str(error)) from error  # of pyarrow, for damage
+
+
+def check_column(schema: Any, name: str) -> None:
+    """ValueError unless there is a column of texts, or of bytes."""
+    if name not in schema.names:
+        raise ValueError(f"there is no column {name!r} among {schema.names!r:.200}")
+    kind = schema.field(name).type
+    if str(kind.value_type if str(kind).startswith("dictionary") else kind) not in TEXT_TYPES:
+        raise ValueError(f"column {name!r} must hold texts or bytes, not {kind}")
+
+
+def parquet() -> Any:
+    """The module; ImportError, naming the extra, if it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Parquet needs pyarrow: pip install "tokbpe[arrow]"', name="pyarrow"
+        ) from error
+    return pyarrow.parquet
