@@ -1,8 +1,20 @@
 """Byte-pair-encoding tokenizers that people can read and that run fast."""
 
+from tokbpe.batches import Batches, TokenDataset
+from tokbpe.sharding import write_shards
+from tokbpe.shards import Shards
 from tokbpe.stream import StreamDecoder, decode_stream
 from tokbpe.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
 
-__all__ = ["StreamDecoder", "Tokenizer", "__version__", "decode_stream"]
+__all__ = [
+    "Batches",
+    "Shards",
+    "StreamDecoder",
+    "TokenDataset",
+    "Tokenizer",
+    "__version__",
+    "decode_stream",
+    "write_shards",
+]
