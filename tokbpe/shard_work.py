@@ -142,7 +142,8 @@ def write_part(job: Job, part: Part, corpus: Any = None, report: Report | None =
         for item in found:
             if os.path.lexists(os.path.join(job.work, STOP)):
                 raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
-            check_unknown(item, fitting, job.role)
+            with naming(item.name):
+                check_unknown(item, fitting, job.role)
             hashes.write(b"".join(item.digests))
             yield item
             size += item.size
@@ -167,7 +168,7 @@ def encoded_from(
     """The ids of documents from a place on; those before it have `ended`."""
     left = place.tokens  # to be made once more, and left out
     for name, block, digests in coming:
-        with contextlib.nullcontext() if name is None else files.naming(name):
+        with naming(name):
             skipped = min(place.documents - ended.count, len(digests))
             if skipped > 0:
                 ended.add(digests[:skipped])
@@ -206,7 +207,8 @@ class ShardWriter:
         self.starts: list[NDArray[np.uint64]] = []  # where documents begin in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
         self.pool = ThreadPoolExecutor(1)
-        self.pending: list[Future[Any]] = []
+        self.pending: list[Future[None]] = []
+        self.failed = False  # whether the other thread has
 
     def __enter__(self) -> "ShardWriter":
         return self
@@ -253,9 +255,8 @@ class ShardWriter:
 
     def put(self, ids: NDArray[Any]) -> None:
         if len(ids):
-            self.pending.append(self.pool.submit(self.begin().write, ids))
+            self.later(self.begin().write, ids)
             self.count += len(ids)
-            self.wait(MOST_PENDING)
 
     def begin(self) -> "TokenFile":
         """The file of the shard."""
@@ -267,11 +268,20 @@ class ShardWriter:
         """Close the shard; open_tokens: so many the document has that goes on behind it."""
         starts = np.concatenate([*self.starts, np.array([self.count], np.uint64)])
         place = self.ended.place(open_tokens)
-        self.pending.append(
-            self.pool.submit(close_shard, self.job, self.name, self.begin(), starts, place)
-        )
+        self.later(close_shard, self.job, self.name, self.begin(), starts, place)
         self.file, self.count, self.starts = None, 0, []
         self.number += 1
+
+    def later(self, work: Callable[..., object], *arguments: Any) -> None:
+        """Have the other thread do some work, unless what it did before has failed."""
+
+        def done() -> None:
+            if not self.failed:
+                self.failed = True
+                work(*arguments)
+                self.failed = False
+
+        self.pending.append(self.pool.submit(done))
         self.wait(MOST_PENDING)
 
     def wait(self, left: int) -> None:
@@ -291,29 +301,42 @@ class TokenFile:
     """A file of tokens that is written."""
 
     def __init__(self, stem: str, dtype: str) -> None:
+        self.path = f"{stem}.tokens.npy"
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.count = 0
         self.digest = hashlib.sha256()
-        self._opened = new_or_same(f"{stem}.tokens.npy")
-        self._file = self._opened.__enter__()
-        written.write_header(self._file, self.dtype, 0)  # the number is not known yet
+        self._opened: contextlib.AbstractContextManager[IO[bytes]] | None = None
+        self._file: IO[bytes] | None = None
 
     def write(self, ids: NDArray[Any]) -> None:
         data = np.ascontiguousarray(ids, self.dtype).view(np.uint8).data
+        with files.naming_writes(self.path):
+            self.file.write(data)
         self.digest.update(data)
-        self._file.write(data)
         self.count += len(ids)
 
+    @property
+    def file(self) -> IO[bytes]:
+        """The file, opened by the thread that writes to it."""
+        if self._file is None:
+            self._opened = new_or_same(self.path)
+            self._file = self._opened.__enter__()
+            self._file.write(written.header(self.dtype, 0))  # the number is not known yet
+        return self._file
+
     def close(self) -> None:
-        self._file.seek(0)
-        written.write_header(self._file, self.dtype, self.count)
+        with files.naming_writes(self.path):
+            self.file.seek(0)
+            self.file.write(written.header(self.dtype, self.count))
+        assert self._opened is not None
         self._opened.__exit__(None, None, None)
 
     def give_up(self) -> None:
         """Leave nothing behind."""
-        reason = InterruptedError(errno.EINTR, "the shard is not finished", "")
-        with contextlib.suppress(InterruptedError):
-            self._opened.__exit__(type(reason), reason, None)
+        if self._opened is not None:
+            reason = InterruptedError(errno.EINTR, "the shard is not finished", self.path)
+            with contextlib.suppress(InterruptedError):
+                self._opened.__exit__(type(reason), reason, None)
 
 
 def close_shard(
@@ -350,6 +373,11 @@ def check_unknown(found: Hashed, fitting: set[bytes], role: str) -> None:
 
 
 # Files
+
+
+def naming(path: str | None) -> contextlib.AbstractContextManager[None]:
+    """What names a file, if there is one, in a ValueError."""
+    return contextlib.nullcontext() if path is None else files.naming(path)
 
 
 def record_path(job: Job, name: str) -> str:

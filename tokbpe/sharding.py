@@ -243,22 +243,29 @@ def told_of_shards(error: OSError, folder: str) -> OSError:
 def finished_already(job: Job, parts: Sequence[Part], corpus: Any) -> Shards:
     """The shards that are there, if they are those that are asked for."""
     shards = Shards(job.folder)
-    plan = job.encoding().plan
-    digest = hashlib.sha256()
-    for part in parts:
-        for found in hashed_blocks(part, corpus, plan):
-            digest.update(b"".join(found.digests))
-    wanted = job.facts(digest.hexdigest() if corpus is None else corpus.fingerprint())
+    check_finished(shards, job.facts(shards.corpus_fingerprint))
+    if corpus is None:
+        plan = job.encoding().plan
+        digest = hashlib.sha256()
+        for part in parts:
+            for found in hashed_blocks(part, None, plan):
+                digest.update(b"".join(found.digests))
+    fingerprint = digest.hexdigest() if corpus is None else corpus.fingerprint()
+    check_finished(shards, job.facts(fingerprint))
+    shutil.rmtree(job.work, ignore_errors=True)
+    return shards
+
+
+def check_finished(shards: Shards, wanted: Mapping[str, Any]) -> None:
+    """FileExistsError, naming what differs, unless shards are those that are wanted."""
     for name, value in wanted.items():
         if shards.manifest[name] != value:
             raise FileExistsError(
                 errno.EEXIST,
                 f"there are finished shards whose {name} is {shards.manifest[name]!r}, not "
                 f"{value!r}",
-                job.folder,
+                shards.folder,
             )
-    shutil.rmtree(job.work, ignore_errors=True)
-    return shards
 
 
 def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
@@ -277,6 +284,9 @@ def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
                 digest.update(data)
     tokens = sum(shard["tokens"] for shard in shards)
     if not tokens:
+        for name in (shard["name"] for shard in shards):
+            os.unlink(os.path.join(job.folder, f"{name}.tokens.npy"))
+            os.unlink(os.path.join(job.folder, f"{name}.offsets.npy"))
         raise ValueError(f"there is nothing to write: {documents} documents have no tokens")
     facts = job.facts(digest.hexdigest() if corpus is None else corpus.fingerprint())
     manifest = {**facts, "bytes": size, "documents": documents, "tokens": tokens, "shards": shards}
