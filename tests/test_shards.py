@@ -84,7 +84,7 @@ DOCUMENTS = st.lists(
 
 
 @core
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     documents=DOCUMENTS,
     shard_tokens=st.integers(1, 30),
@@ -304,19 +304,11 @@ def test_what_has_a_record_is_not_encoded_again(tmp_path, tokenizer, monkeypatch
     texts = [f"low {number} " * 9 for number in range(30)]
     options = {"shard_tokens": 40}
     write_shards(Corpus(texts), tokenizer, tmp_path / "whole", **options)
-    real = shard_work.close_shard
-
-    def close_shard(job, name, *rest):
-        if name == "00000-00010":
-            raise Killed
-        real(job, name, *rest)
-
-    monkeypatch.setattr(shard_work, "close_shard", close_shard)
-    monkeypatch.setattr(tokbpe.blocks, "BLOCK_BYTES", 50)
-    monkeypatch.setattr(shard_work.blocks, "BLOCK_BYTES", 50)
-    with pytest.raises(Killed):
-        write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options)
-    monkeypatch.setattr(shard_work, "close_shard", real)
+    killed_early(
+        monkeypatch,
+        lambda: write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options),
+        "00000-00010",
+    )
     encoded = []
     arrays = tokbpe.blocks.Encoding.arrays
 
@@ -349,15 +341,15 @@ def test_what_is_finished_is_looked_at_and_left(tmp_path, tokenizer):
 
 def killed_early(monkeypatch, call, name="00000-00001"):
     """A call that is killed when it closes a shard."""
-    real = shard_work.close_shard
+    real = shard_work.ShardFiles.close
 
-    def close_shard(job, shard, *rest):
-        if shard == name:
+    def close(self, *rest):
+        if self.name == name:
             raise Killed
-        real(job, shard, *rest)
+        real(self, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shard_work, "close_shard", close_shard)
+        patch.setattr(shard_work.ShardFiles, "close", close)
         with pytest.raises(Killed):
             call()
 
@@ -459,9 +451,16 @@ def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
     ):
         write_shards(source, tokenizer, tmp_path / "out", shard_tokens=100, executor=executor)
     assert not (tmp_path / "out" / "work" / "stop").exists()
-    (source / "001.txt").write_text("low")
-    with pytest.raises(ValueError, match="unfinished shards of another input"):
-        write_shards(source, tokenizer, tmp_path / "out", shard_tokens=100)
+
+
+def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
+    job = shard_work.Job(str(tmp_path), tokenizer, {}, "training", "uint16", 10, None)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "stop").touch()
+    (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)
+    with pytest.raises(InterruptedError, match="another part has failed"):
+        shard_work.write_part(job, part)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "work"]
 
 
 def test_interrupted(tmp_path, tokenizer):

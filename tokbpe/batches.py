@@ -520,7 +520,7 @@ def ids_of(tokens: Any) -> NDArray[Any]:
             f"{ids.shape}"
         )
     if ids.dtype in ("uint16", "uint32"):
-        return ids
+        return np.ascontiguousarray(ids)
     if ids.size and (ids.min() < 0 or ids.max() >= 2**32):
         raise ValueError(f"ids are from 0 to {2**32 - 1}; there are {ids.min()} and {ids.max()}")
     return ids.astype(np.uint32)

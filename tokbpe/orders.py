@@ -63,9 +63,11 @@ def permuted(places: NDArray[np.int64], size: int, numbers: Iterable[int]) -> ND
 
 def network(values: NDArray[np.uint64], half: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A permutation of the numbers of twice so many bits."""
-    bits = np.uint64(half)
-    mask = np.uint64(2**half - 1)
-    left, right = values >> bits, values & mask
-    for round in range(len(keys)):
-        left, right = right, left ^ (mixed(right ^ keys[round]) & mask)
+    bits, rest = np.uint64(half), np.uint64(64 - half)
+    left, right = values >> bits, values & np.uint64(2**half - 1)
+    for number in range(len(keys)):
+        drawn = (right ^ keys[number]) * FIRST
+        drawn ^= drawn >> np.uint64(32)
+        drawn *= SECOND
+        left, right = right, left ^ (drawn >> rest)
     return (left << bits) | right

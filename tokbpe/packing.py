@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Ids: TypeAlias = NDArray[Any]
@@ -68,23 +67,28 @@ class Tokens:
     def windows(self, starts: NDArray[np.int64], size: int, dtype: str) -> Ids:
         """Windows of so many tokens: [starts, size]."""
         if len(self.arrays) == 1:
-            found: Ids = self._all_windows(0, size)[starts]
-            return found.astype(dtype, copy=False)
+            return self._windows_of(0, starts, size).astype(dtype, copy=False)
         out = np.empty((len(starts), size), dtype)
         first = np.searchsorted(self.starts, starts, "right") - 1
         whole = first == np.searchsorted(self.starts, starts + size, "left") - 1
         for number in np.unique(first[whole]).tolist():
             rows = np.flatnonzero(whole & (first == number))
-            out[rows] = self._all_windows(number, size)[starts[rows] - self.starts[number]]
+            out[rows] = self._windows_of(number, starts[rows] - self.starts[number], size)
         for row in np.flatnonzero(~whole).tolist():
             self.copy_into(out[row], int(starts[row]))
         return out
 
-    def _all_windows(self, number: int, size: int) -> Ids:
-        """All windows in one of the arrays, as a view of it."""
+    def _windows_of(self, number: int, starts: NDArray[np.int64], size: int) -> Ids:
+        """Windows in one of the arrays."""
+        array = self.arrays[number]
         if (number, size) not in self._windows:
-            self._windows[number, size] = sliding_window_view(self.arrays[number], size)
-        return self._windows[number, size]
+            # All windows, each as one item, which is copied faster than so many of its own.
+            item = np.dtype((np.void, size * array.itemsize))
+            count = len(array) - size + 1
+            self._windows[number, size] = np.ndarray((count,), item, array, 0, array.strides)
+        array[starts]  # fetches what is far from each other at once: a quarter less time
+        found: Ids = self._windows[number, size][starts]
+        return found.view(array.dtype).reshape(len(starts), size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokens, (self.arrays,)

@@ -99,14 +99,13 @@ class Hashed(NamedTuple):
 def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[Hashed]:
     """The documents of a part."""
     for name, block in part_blocks(part, corpus, plan):
-        if not block.start:
-            digest = hashlib.sha256()
-        digests = []
-        for text in block.texts:
-            digest.update(text)
-            if block.last:
-                digests.append(digest.digest())
+        if block.start == 0 and block.last:
+            digests = [hashlib.sha256(text).digest() for text in block.texts]
+        else:  # a part of a document
+            if block.start == 0:
                 digest = hashlib.sha256()
+            digest.update(block.texts[0])
+            digests = [digest.digest()] if block.last else []
         yield Hashed(name, block, digests)
 
 

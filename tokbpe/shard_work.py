@@ -202,9 +202,8 @@ class ShardWriter:
         while os.path.lexists(record_path(job, self.name)):
             self.place = Place(*read_record(job, self.name)["place"])
             self.number += 1
-        self.file: TokenFile | None = None  # of the shard, if it has begun
+        self.shard: ShardFiles | None = None  # if it has begun
         self.count = 0  # tokens in it
-        self.starts: list[NDArray[np.uint64]] = []  # where documents begin in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
         self.pool = ThreadPoolExecutor(1)
         self.pending: list[Future[None]] = []
@@ -215,8 +214,8 @@ class ShardWriter:
 
     def __exit__(self, *error: Any) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
-        if self.file is not None:
-            self.file.give_up()
+        if self.shard is not None:
+            self.shard.give_up()
 
     @property
     def name(self) -> str:
@@ -250,26 +249,25 @@ class ShardWriter:
 
     def begin_documents(self, starts: NDArray[np.uint64], done: int) -> None:
         if len(starts):
-            self.begin()
-            self.starts.append(starts - np.uint64(done) + np.uint64(self.count))
+            places = starts - np.uint64(done) + np.uint64(self.count)
+            self.later(self.begin().offsets.write, places)
 
     def put(self, ids: NDArray[Any]) -> None:
         if len(ids):
-            self.later(self.begin().write, ids)
+            self.later(self.begin().tokens.write, ids)
             self.count += len(ids)
 
-    def begin(self) -> "TokenFile":
-        """The file of the shard."""
-        if self.file is None:
-            self.file = TokenFile(os.path.join(self.job.folder, self.name), self.job.dtype)
-        return self.file
+    def begin(self) -> "ShardFiles":
+        """The shard, which may begin here."""
+        if self.shard is None:
+            self.shard = ShardFiles(self.job.folder, self.name, self.job.dtype)
+        return self.shard
 
     def close(self, open_tokens: int) -> None:
         """Close the shard; open_tokens: so many the document has that goes on behind it."""
-        starts = np.concatenate([*self.starts, np.array([self.count], np.uint64)])
         place = self.ended.place(open_tokens)
-        self.later(close_shard, self.job, self.name, self.begin(), starts, place)
-        self.file, self.count, self.starts = None, 0, []
+        self.later(self.begin().close, self.job, place)
+        self.shard, self.count = None, 0
         self.number += 1
 
     def later(self, work: Callable[..., object], *arguments: Any) -> None:
@@ -291,29 +289,57 @@ class ShardWriter:
 
     def finish(self) -> int:
         """Close the last shard; how many there are."""
-        if self.file is not None:
+        if self.shard is not None:
             self.close(0)
         self.wait(0)
         return self.number
 
 
-class TokenFile:
-    """A file of tokens that is written."""
+class ShardFiles:
+    """The two files of a shard that is written."""
 
-    def __init__(self, stem: str, dtype: str) -> None:
-        self.path = f"{stem}.tokens.npy"
-        self.dtype = np.dtype(dtype).newbyteorder("<")
+    def __init__(self, folder: str, name: str, dtype: str) -> None:
+        self.name = name
+        self.tokens = ArrayFile(os.path.join(folder, f"{name}.tokens.npy"), np.dtype(dtype))
+        self.offsets = ArrayFile(os.path.join(folder, f"{name}.offsets.npy"), OFFSETS)
+
+    def close(self, job: Job, place: Place) -> None:
+        """Finish the files, and record the shard."""
+        self.offsets.write(np.array([self.tokens.count], np.uint64))
+        for file in (self.tokens, self.offsets):
+            file.close()
+        shard = Shard(
+            self.name,
+            self.tokens.count,
+            self.offsets.count - 1,
+            self.tokens.digest.hexdigest(),
+            self.offsets.digest.hexdigest(),
+        )
+        write_record(job, self.name, {"shard": shard._asdict(), "place": list(place)})
+
+    def give_up(self) -> None:
+        """Leave nothing behind."""
+        for file in (self.tokens, self.offsets):
+            file.give_up()
+
+
+class ArrayFile:
+    """A .npy file that is written, of numbers in one dimension."""
+
+    def __init__(self, path: str, dtype: "np.dtype[Any]") -> None:
+        self.path = path
+        self.dtype = dtype.newbyteorder("<")
         self.count = 0
         self.digest = hashlib.sha256()
         self._opened: contextlib.AbstractContextManager[IO[bytes]] | None = None
         self._file: IO[bytes] | None = None
 
-    def write(self, ids: NDArray[Any]) -> None:
-        data = np.ascontiguousarray(ids, self.dtype).view(np.uint8).data
+    def write(self, numbers: NDArray[Any]) -> None:
+        data = np.ascontiguousarray(numbers, self.dtype).view(np.uint8).data
         with files.naming_writes(self.path):
             self.file.write(data)
         self.digest.update(data)
-        self.count += len(ids)
+        self.count += len(numbers)
 
     @property
     def file(self) -> IO[bytes]:
@@ -332,25 +358,10 @@ class TokenFile:
         self._opened.__exit__(None, None, None)
 
     def give_up(self) -> None:
-        """Leave nothing behind."""
         if self._opened is not None:
             reason = InterruptedError(errno.EINTR, "the shard is not finished", self.path)
             with contextlib.suppress(InterruptedError):
                 self._opened.__exit__(type(reason), reason, None)
-
-
-def close_shard(
-    job: Job, name: str, file: TokenFile, starts: NDArray[np.uint64], place: Place
-) -> None:
-    """Finish the files of a shard, and record it."""
-    file.close()
-    data = starts.astype(OFFSETS, copy=False).tobytes()
-    with new_or_same(os.path.join(job.folder, f"{name}.offsets.npy")) as offsets:
-        files.write(offsets, written.header(OFFSETS, len(starts)) + data)
-    shard = Shard(
-        name, file.count, len(starts) - 1, file.digest.hexdigest(), hashlib.sha256(data).hexdigest()
-    )
-    write_record(job, name, {"shard": shard._asdict(), "place": list(place)})
 
 
 # What the tokenizer was fitted on
