@@ -41,7 +41,7 @@ import resource, sys, time
 from tokbpe import Tokenizer, write_shards
 tokenizer = Tokenizer.from_tiktoken(sys.argv[1])
 start = time.perf_counter()
-write_shards(sys.argv[2], tokenizer, sys.argv[3], documents="line", eos=False)
+write_shards(sys.argv[2], tokenizer, sys.argv[3])
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 READ = """
@@ -235,9 +235,10 @@ def memory(folder: Path, options: argparse.Namespace) -> dict[str, object]:
     """
     path = folder / "large"
     text = (data_folder() / "corpora" / "en.txt").read_bytes()
+    size = int(options.gigabytes * 1e9)
     with open(path, "wb") as file:
-        while file.tell() < options.gigabytes * 1e9:
-            file.write(text)
+        while file.tell() < size:
+            file.write(text[: size - file.tell()])
     figures: dict[str, object] = {"bytes": path.stat().st_size}
     writing = [WRITE, str(rank_file()), str(path), str(folder / "out")]
     for name, command in (("write", writing), ("read", [READ, str(folder / "out")])):
