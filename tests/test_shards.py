@@ -151,10 +151,10 @@ def test_a_document_goes_on_in_the_next_shards(tmp_path, tokenizer):
     assert found.offsets.tolist() == [0, 7, 7, 8]
 
 
-@pytest.mark.parametrize("documents", ["line", "--", b"\n\n"])
+@pytest.mark.parametrize("documents", ["line", "--", b"\n\n", b"\xff", "é"])
 def test_several_documents_in_a_file(tmp_path, tokenizer, documents):
     path = tmp_path / "file"
-    path.write_bytes(b"low--lower\r\n\nslow\n--\n\nnewest")
+    path.write_bytes("low--lower\r\n\nslowé\n--\n\nnewest".encode() + b"\xfflow")
     found = write_shards(
         path, tokenizer, tmp_path / "out", documents=documents, eos=True, shard_tokens=4
     )
@@ -247,6 +247,13 @@ def test_files_folders_and_globs(tmp_path, monkeypatch):
     for source in ("link", "b"):
         with pytest.raises(ValueError, match="a symbolic link is not followed"):
             files_of(source)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: this is no regular file"):
+        files_of(tmp_path)
 
 
 def test_parts_depend_on_sizes_alone(tmp_path):
@@ -441,6 +448,17 @@ def test_what_fails_before_any_shard_leaves_nothing(tmp_path, kind, monkeypatch)
         assert not out.exists() or not list(out.iterdir())
 
 
+def test_a_disk_that_is_full_from_the_beginning(tmp_path, tokenizer, monkeypatch):
+    def full(file, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "write", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_shards(Corpus(["low"]), tokenizer, tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out" / "work" / "plan.json")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
     tokenizer = Tokenizer("low er")
@@ -454,7 +472,8 @@ def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
 
 
 def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
-    job = shard_work.Job(str(tmp_path), tokenizer, {}, "training", "uint16", 10, None)
+    options = {"documents": "whole"}
+    job = shard_work.Job(str(tmp_path), tokenizer, options, "training", "uint16", 10, None)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "stop").touch()
     (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)

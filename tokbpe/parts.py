@@ -4,6 +4,7 @@ import errno
 import glob
 import hashlib
 import os
+import stat
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
@@ -38,7 +39,7 @@ class Part(NamedTuple):
 
 
 def files_of(source: Path | Iterable[Path]) -> list[File]:
-    """The files of paths, in order; symbolic links are refused."""
+    """The files of paths, in order; symbolic links, and what is no regular file, are refused."""
     if isinstance(source, (str, os.PathLike)):
         source = [source]
     if isinstance(source, (*arguments.BUFFER_TYPES, Mapping)) or not isinstance(source, Iterable):
@@ -69,6 +70,8 @@ def paths_below(path: str) -> Iterator[str]:
 
 def file_at(path: str) -> File:
     status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path}: this is no regular file")
     return File(os.path.abspath(path), status.st_size, status.st_mtime_ns)
 
 
@@ -115,7 +118,7 @@ def part_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[tuple[st
             yield None, block
     for planned in part.files:
         with open(planned.path, "rb") as file:
-            if blocks.state(file) not in (planned[1:], None):
+            if blocks.state(file) != planned[1:]:
                 raise OSError(
                     errno.EIO, "the file was changed since the work was begun", planned.path
                 )

@@ -59,7 +59,11 @@ class Job:
         )
 
     def encoding(self) -> blocks.Encoding:
-        return self.of()._encoding(**self.options, dtype=self.dtype, threads=self.threads)
+        documents = self.options["documents"]
+        if documents not in (blocks.WHOLE, blocks.LINE):
+            documents = documents.encode("utf-8", "surrogateescape")
+        options = {**self.options, "documents": documents}
+        return self.of()._encoding(**options, dtype=self.dtype, threads=self.threads)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -76,7 +76,7 @@ def write_shards(
         encoded at the same time. Shards do not depend on it.
     threads: how many encode; by default as many as there are cores, with an executor one each.
     progress: True for a progress bar on a terminal, or a function that is called with the bytes
-        done and those that there are.
+        done and those that there are, 0 where that is not known.
 
     When it is killed, or the disk is full, the same call goes on where it stood, and the shards
     are the same as if nothing had happened. When they are finished already it finds that all
@@ -196,17 +196,27 @@ def working_folder(job: Job, plan: Mapping[str, Any]) -> Iterator[None]:
         os.unlink(os.path.join(job.work, STOP))
     path = os.path.join(job.work, PLAN)
     data = json.dumps(plan, indent=1).encode("ascii")
-    with contextlib.suppress(FileExistsError):
-        files.publish(path, data)
+    try:
+        if not os.path.lexists(path):
+            with new_or_same(path) as file:
+                files.write(file, data)
+    except BaseException:
+        remove_work(job, is_new)
+        raise
     check_same(json.loads(files.read(path)), json.loads(data), job.folder)
     try:
         yield
     except BaseException:
-        if set(os.listdir(job.folder)) <= {WORK}:
-            shutil.rmtree(job.work)
-            if is_new:
-                os.rmdir(job.folder)
+        remove_work(job, is_new)
         raise
+
+
+def remove_work(job: Job, with_folder: bool) -> None:
+    """Leave nothing of work that has come to no shard."""
+    if set(os.listdir(job.folder)) <= {WORK}:
+        shutil.rmtree(job.work)
+        if with_folder:
+            os.rmdir(job.folder)
 
 
 def check_same(there: Mapping[str, Any], wanted: Mapping[str, Any], folder: str) -> None:
