@@ -346,6 +346,17 @@ def test_what_is_finished_is_looked_at_and_left(tmp_path, tokenizer):
     assert contents(tmp_path / "out") == before
 
 
+def test_file_systems_without_files_that_have_no_name(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    out = tmp_path / "out"
+    write_shards(source, tokenizer, tmp_path / "whole", shard_tokens=9)
+    monkeypatch.setattr(files, "unnamed", lambda target: None)
+    killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=9))
+    (out / ".tokbpe-0123").write_text("what a killed process was writing to")
+    write_shards(source, tokenizer, out, shard_tokens=9)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
 def killed_early(monkeypatch, call, name="00000-00001"):
     """A call that is killed when it closes a shard."""
     real = shard_work.ShardFiles.close

@@ -16,6 +16,7 @@ What has a record is not made again.
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -262,7 +263,7 @@ def finished_already(job: Job, parts: Sequence[Part], corpus: Any) -> Shards:
                 digest.update(b"".join(found.digests))
     fingerprint = digest.hexdigest() if corpus is None else corpus.fingerprint()
     check_finished(shards, job.facts(fingerprint))
-    shutil.rmtree(job.work, ignore_errors=True)
+    clean(job)
     return shards
 
 
@@ -279,7 +280,7 @@ def check_finished(shards: Shards, wanted: Mapping[str, Any]) -> None:
 
 
 def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
-    """Write the manifest, and remove what was needed for the work alone."""
+    """Write the manifest; then the work is done."""
     digest = hashlib.sha256()
     shards = []
     size = documents = 0
@@ -302,6 +303,15 @@ def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
     manifest = {**facts, "bytes": size, "documents": documents, "tokens": tokens, "shards": shards}
     with new_or_same(os.path.join(job.folder, MANIFEST)) as file:
         files.write(file, manifest_bytes(manifest))
+    clean(job)
+
+
+def clean(job: Job) -> None:
+    """Remove what was needed for the work alone, and what killed processes have left where files
+    without a name cannot be made."""
+    for path in glob.glob(os.path.join(glob.escape(job.folder), ".tokbpe-*")):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
     shutil.rmtree(job.work, ignore_errors=True)
 
 
