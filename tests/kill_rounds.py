@@ -22,10 +22,21 @@ from tokbpe import Tokenizer, sharding, write_shards
 
 def write(folder: Path, out: Path, workers: int) -> None:
     tokenizer = Tokenizer.load(folder / "tokenizer")
-    executor = ProcessPoolExecutor(workers) if workers else None
-    write_shards(
-        folder / "in", tokenizer, out, shard_tokens=1000, bos=True, threads=1, executor=executor
-    )
+    options = {"shard_tokens": 1000, "bos": True, "threads": 1}
+    if not workers:
+        write_shards(folder / "in", tokenizer, out, **options)
+        return
+    with ProcessPoolExecutor(workers) as executor:
+        write_shards(folder / "in", tokenizer, out, executor=executor, **options)
+
+
+def let_finish(folder: Path, out: Path, workers: int) -> None:
+    """Write shards in a process that is left alone."""
+    child = os.fork()
+    if not child:
+        write(folder, out, workers)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def killed(folder: Path, out: Path, workers: int, longest: float) -> bool:
@@ -51,10 +62,7 @@ def main() -> None:
     workers = int(sys.argv[4]) if len(sys.argv) > 4 else 0
     random.seed(seed)
     start = time.perf_counter()
-    if not os.fork():
-        write(folder, folder / "alone", workers)
-        os._exit(0)
-    assert os.wait()[1] == 0
+    let_finish(folder, folder / "alone", workers)
     longest = 0.7 * (time.perf_counter() - start)
     kills: list[int] = []
     while sum(kills) < rounds:
@@ -63,10 +71,8 @@ def main() -> None:
         while killed(folder, out, workers, longest):
             kills[-1] += 1
             if sum(kills) >= rounds:  # the last one is let finish
-                if not os.fork():
-                    write(folder, out, workers)
-                    os._exit(0)
-                assert os.wait()[1] == 0
+                let_finish(folder, out, workers)
+                break
     print(json.dumps(kills))
 
 

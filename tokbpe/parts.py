@@ -114,7 +114,7 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[Hashed
 
 def part_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[tuple[str | None, Block]]:
     if corpus is not None:
-        for block in grouped(arguments.documents(corpus.documents), plan.size):
+        for block in grouped(arguments.documents(corpus), plan.size):
             yield None, block
     for planned in part.files:
         with open(planned.path, "rb") as file:

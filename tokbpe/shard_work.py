@@ -84,10 +84,9 @@ class Job:
             "reserved": tokenizer.reserved,
         }
 
-    def plan(self, found: Sequence["File"], corpus: Any) -> dict[str, Any]:
+    def plan(self, found: Sequence[File]) -> dict[str, Any]:
         """What must be the same for the work to go on."""
-        facts = self.facts("" if corpus is None else corpus.fingerprint())
-        return {**facts, "files": [list(file) for file in found]}
+        return {**self.facts(""), "files": [list(file) for file in found]}
 
 
 @lru_cache(1)
@@ -138,6 +137,9 @@ def write_part(job: Job, part: Part, corpus: Any = None, report: Report | None =
         return size
     size = 0
     encoding = job.encoding()
+    if corpus is not None:  # in which documents have numbers
+        apart = encoding.plan._replace(separation=blocks.Separation(b""))
+        encoding = encoding._replace(plan=apart)
     fitting = fitting_hashes(job.of()) if job.role != "training" else set()
     ended = Ended()
 

@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import pickle
+import secrets
 import shutil
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -66,8 +67,8 @@ def write_shards(
     """Encode documents into a folder of token shards, which `Shards` reads.
 
     source: a path, or several: files, globs, or folders, of which all files below are taken in
-        the order of their names; or an object with `documents`, `role` and `fingerprint()`, as a
-        corpus is.
+        the order of their names; or a corpus: what has a `role` and gives its documents each time
+        that it is iterated over.
     documents: what a document is in a file, as in `Tokenizer.encode_file`.
     role: "training" (the default), "validation" or "test"; that of a corpus is its own.
     allowed_special, bos, eos, add_special_tokens: as in `Tokenizer.encode`, for each document.
@@ -94,9 +95,9 @@ def write_shards(
         raise TypeError(
             f"progress must be a bool or a function, not {arguments.type_name(progress)}"
         )
-    corpus = source if hasattr(source, "documents") else None
+    corpus = source if hasattr(source, "role") else None
     if corpus is not None and executor is not None:
-        raise ValueError("executor is for files; documents in memory are encoded by threads")
+        raise ValueError("executor is for files; a corpus is encoded by threads")
     job = Job(
         os.fsdecode(folder),
         tokenizer,
@@ -120,14 +121,14 @@ def write_shards(
     if job.role != "training":
         tell_of_lost_hashes(tokenizer)
     total = sum(part.bytes for part in parts)
-    with working_folder(job, job.plan(found, corpus)), reporting(progress, total) as report:
+    with working_folder(job, job.plan(found)), reporting(progress, total) as report:
         try:
             if executor is None:
                 for part in parts:
                     write_part(job, part, corpus, report)
             else:
                 write_parts(job, parts, executor, report)
-            finish(job, parts, corpus)
+            finish(job, parts)
         except OSError as error:
             raise told_of_shards(error, job.folder) from error
     return Shards(job.folder)
@@ -255,14 +256,11 @@ def finished_already(job: Job, parts: Sequence[Part], corpus: Any) -> Shards:
     """The shards that are there, if they are those that are asked for."""
     shards = Shards(job.folder)
     check_finished(shards, job.facts(shards.corpus_fingerprint))
-    if corpus is None:
-        plan = job.encoding().plan
-        digest = hashlib.sha256()
-        for part in parts:
-            for found in hashed_blocks(part, None, plan):
-                digest.update(b"".join(found.digests))
-    fingerprint = digest.hexdigest() if corpus is None else corpus.fingerprint()
-    check_finished(shards, job.facts(fingerprint))
+    digest = hashlib.sha256()
+    for part in parts:
+        for found in hashed_blocks(part, corpus, job.encoding().plan):
+            digest.update(b"".join(found.digests))
+    check_finished(shards, job.facts(digest.hexdigest()))
     clean(job)
     return shards
 
@@ -279,7 +277,7 @@ def check_finished(shards: Shards, wanted: Mapping[str, Any]) -> None:
             )
 
 
-def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
+def finish(job: Job, parts: Sequence[Part]) -> None:
     """Write the manifest; then the work is done."""
     digest = hashlib.sha256()
     shards = []
@@ -299,7 +297,7 @@ def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
             os.unlink(os.path.join(job.folder, f"{name}.tokens.npy"))
             os.unlink(os.path.join(job.folder, f"{name}.offsets.npy"))
         raise ValueError(f"there is nothing to write: {documents} documents have no tokens")
-    facts = job.facts(digest.hexdigest() if corpus is None else corpus.fingerprint())
+    facts = job.facts(digest.hexdigest())
     manifest = {**facts, "bytes": size, "documents": documents, "tokens": tokens, "shards": shards}
     with new_or_same(os.path.join(job.folder, MANIFEST)) as file:
         files.write(file, manifest_bytes(manifest))
@@ -309,10 +307,15 @@ def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
 def clean(job: Job) -> None:
     """Remove what was needed for the work alone, and what killed processes have left where files
     without a name cannot be made."""
+    with contextlib.suppress(FileNotFoundError):
+        # From now on workers that outlive their parent can write nothing there any more.
+        os.rename(job.work, os.path.join(job.folder, f".tokbpe-{secrets.token_hex(8)}"))
     for path in glob.glob(os.path.join(glob.escape(job.folder), ".tokbpe-*")):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    shutil.rmtree(job.work, ignore_errors=True)
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 @contextlib.contextmanager
