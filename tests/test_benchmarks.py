@@ -422,3 +422,19 @@ def test_exactness_runs_by_the_variants_that_are_chosen(data, tmp_path):
     figures = json.loads(file.read_text())
     assert figures["differences"] == 0
     assert figures["compared"]["scalar"]["r50k_base"]["text_bytes"] > 8 * 1900
+
+
+def test_loader(data, tmp_path):
+    file = tmp_path / "loader.json"
+    small = ["--runs", 1, "--megabytes", 0.1, "--gigabytes", 0.001, "--tokens", 200_000]
+    done = run("loader.py", *small, "--json", file, TOKBPE_DATA=str(data))
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(file.read_text())
+    for measured in figures["write"].values():
+        assert measured["ratio"] == pytest.approx(measured["shards"] / measured["encoder"], rel=0.1)
+    assert len(figures["batches"]) == 12
+    for measured in figures["batches"].values():
+        expected = measured["two copies"] / measured["sequential"]
+        assert measured["sequential / two copies"] == pytest.approx(expected, rel=0.1)
+    assert figures["memory"]["bytes"] == 10**6
+    assert all(figures["memory"][process]["megabytes"] > 10 for process in ("write", "read"))

@@ -587,13 +587,19 @@ def test_failures(run, command, problem):
 
 
 def test_the_examples_of_help_work(run):
-    for name in "book.txt", "notes.txt":
+    Path("texts").mkdir()
+    for name in "book.txt", "notes.txt", "texts/one", "english.txt", "german.txt":
         Path(name).write_text(TEXT * 20, encoding="utf-8")
     for name, help in usage.HELP.items():
         if name == "demo":  # it has a test of its own
             continue
         if name == "decode":
             Path("book.txt").rename("before")
+        if name == "shard":  # which wants the reserved id EOS
+            Path("my.tokbpe").rename("before.tokbpe")
+            assert run("train book.txt -o my.tokbpe --reserved EOS")[0] == 0
+        if name == "convert":
+            Path("before.tokbpe").replace("my.tokbpe")
         code, _, _ = run(help.example.removeprefix("tokbpe "))
         assert code == 0
     assert Path("book.txt").read_bytes() == Path("before").read_bytes()

@@ -29,27 +29,36 @@ def plan(documents: object, size: object, vocabulary: Vocabulary, special: Seque
     )
 
 
-def encoded(
-    source: Source,
-    how: Plan,
-    encoder: DocumentEncoder,
-    finder: Finder,
-    frame: Frame,
-    dtype: str,
-    threads: int | None,
-) -> Iterator[Arrays]:
+class Encoding(NamedTuple):
+    """How files are read and encoded."""
+
+    plan: Plan
+    encoder: DocumentEncoder
+    finder: Finder
+    frame: Frame
+    dtype: str
+    threads: int | None
+
+    def arrays(self, block: Block) -> Arrays:
+        """The ids of a block, and where each document or part in it begins and the last ends."""
+        before, behind = self.frame
+        part = () if block.start else before, behind if block.last else ()
+        try:
+            return self.encoder.encode_batch_arrays(
+                block.texts, self.finder, part, self.dtype, self.threads
+            )
+        except ValueError:
+            tell_of_document(
+                block, self.plan.separation, lambda text: self.encoder.count(text, self.finder)
+            )
+            raise
+
+
+def encoded(source: Source, encoding: Encoding) -> Iterator[Arrays]:
     """The ids of each block of a file, and where in these documents begin and the last ends."""
-    before, behind = frame
     with reading.opened(source) as file:
-        for block in reading.blocks(file, *how):
-            part = () if block.start else before, behind if block.last else ()
-            try:
-                ids, offsets = encoder.encode_batch_arrays(
-                    block.texts, finder, part, dtype, threads
-                )
-            except ValueError:
-                tell_of_document(block, how.separation, lambda text: encoder.count(text, finder))
-                raise
+        for block in reading.blocks(file, *encoding.plan):
+            ids, offsets = encoding.arrays(block)
             yield ids, offsets[1:] if block.start else offsets
 
 

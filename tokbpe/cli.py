@@ -9,22 +9,26 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, files, patterns, usage, written
+from tokbpe import check, demo, describe, engines, files, metrics, patterns, usage, written
 from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect
 from tokbpe.patterns import Pattern
 from tokbpe.reading import WHOLE
+from tokbpe.sharding import write_shards
+from tokbpe.shards import Shards
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
 from tokbpe.vocabulary import Vocabulary
@@ -34,6 +38,8 @@ INTERRUPTED = 130  # as a shell reports SIGINT
 NOBODY_READS = 141  # as a shell reports SIGPIPE
 
 ARRAY_START = b"\x93NUMPY"
+# What `verify` shows of a manifest.
+VERIFIED = ("role", "dtype", "bytes", "documents", "tokens", "options", "tokenizer", "corpus")
 LONGEST_ID = 10  # digits
 PARQUET = ".parquet"
 LONGEST_SHOWN = 40  # bytes of what is no id
@@ -178,7 +184,7 @@ def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     tokenizer = loaded(arguments)
     dtype = arguments.dtype or "uint32"
     options = {
-        "allowed_special": "all" if "all" in arguments.allow_special else arguments.allow_special,
+        "allowed_special": allowed_special(arguments),
         "bos": arguments.bos,
         "eos": arguments.eos,
         "add_special_tokens": arguments.add_special_tokens,
@@ -214,6 +220,11 @@ def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
             parts = written.numbers(encoded) if as_array else written.lines(encoded)
             for part in parts:
                 file.write(part)
+
+
+def allowed_special(arguments: argparse.Namespace) -> list[str] | str:
+    allowed: list[str] = arguments.allow_special
+    return "all" if "all" in allowed else allowed
 
 
 def blocks_of_file(name: str, blocks_of: Callable[[Any], Iterator[Arrays]]) -> Iterator[Arrays]:
@@ -278,10 +289,86 @@ def inspect(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         "format": found.format,
         **describe.facts(vocabulary, engines.get(), arguments.merges),
     }
+    if arguments.corpus:
+        facts["corpus"] = measured(arguments.corpus, Tokenizer.from_vocabulary(vocabulary))
     if arguments.json:
         yield json.dumps(facts, indent=2)
     else:
         yield from describe.lines(facts)
+
+
+def measured(names: Sequence[str], tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
+    """What a tokenizer makes of each file, and of all together."""
+    found: dict[str, metrics.Measure] = {}
+    for name in names:
+        with reading(name) as file, placed(name):
+            found[name] = metrics.measure(tokenizer, file.read())
+    if len(found) > 1:
+        found["all files"] = sum(found.values(), metrics.Measure())
+    return {
+        name: {
+            "bytes": measure.bytes,
+            "words": measure.words,
+            "tokens": measure.tokens,
+            "bytes_per_token": rounded(measure.bytes_per_token),
+            "tokens_per_word": rounded(measure.fertility),
+        }
+        for name, measure in found.items()
+    }
+
+
+def rounded(value: float) -> float | None:
+    """A figure as it is shown; None for what JSON lacks."""
+    return None if math.isnan(value) else round(value, 3)
+
+
+def shard(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    tokenizer = loaded(arguments)
+    start = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(told_warnings())
+        executor = None
+        if arguments.workers is not None:
+            executor = stack.enter_context(ProcessPoolExecutor(arguments.workers))
+        shards = write_shards(
+            arguments.files,
+            tokenizer,
+            arguments.output,
+            documents=arguments.documents,
+            role=arguments.role,
+            allowed_special=allowed_special(arguments),
+            bos=arguments.bos,
+            eos=arguments.eos,
+            add_special_tokens=arguments.add_special_tokens,
+            dtype=arguments.dtype,
+            shard_tokens=arguments.shard_tokens,
+            executor=executor,
+            threads=arguments.threads,
+            progress=on_terminal(sys.stderr),
+        )
+    if on_terminal(sys.stderr):
+        tell(
+            f"{len(shards):,} tokens of {shards.documents:,} documents in "
+            f"{len(shards.shards):,} shards in {time.perf_counter() - start:.2f} s: "
+            f"{arguments.output}"
+        )
+    return iter(())
+
+
+def verify(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    tokenizer = None if arguments.tokenizer is None else Tokenizer.load(arguments.tokenizer)
+    shards = Shards(arguments.folder, tokenizer)
+    shards.verify()
+    facts = {
+        "folder": shards.folder,
+        **{name: shards.manifest[name] for name in VERIFIED},
+        "shards": len(shards.shards),
+        "fingerprint": shards.fingerprint(),
+    }
+    if arguments.json:
+        yield json.dumps(facts, indent=2)
+    else:
+        yield from describe.named(facts)
 
 
 def convert(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -468,6 +555,8 @@ COMMANDS = {
     "encode": encode,
     "decode": decode,
     "inspect": inspect,
+    "shard": shard,
+    "verify": verify,
     "convert": convert,
     "check": check_files,
     "demo": show_demo,

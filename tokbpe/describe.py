@@ -190,13 +190,21 @@ def lines(facts: Mapping[str, Any]) -> Iterator[str]:
         {name.replace("_", " "): value for name, value in training.items()}
         for training in shown["trainings"]
     ]
-    for name, value in shown.items():
-        yield f"{name.replace('_', ' '):<18} {written(value)}"
+    corpus = shown.pop("corpus", {})
+    yield from named(shown)
+    for name, measure in corpus.items():
+        yield from named({name: {what.replace("_", " "): part for what, part in measure.items()}})
     for number, merge in enumerate(merges):
         left, right, piece = (quoted(merge[part]) for part in ("left", "right", "piece"))
         count = "" if merge["count"] is None else f"{merge['count']:,}"
         name = "" if number else "first merges"
         yield f"{name:<18} {merge['id']:>6} {count:>10}  {left} + {right} = {piece}"
+
+
+def named(facts: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each fact."""
+    for name, value in facts.items():
+        yield f"{name.replace('_', ' '):<18} {written(value)}"
 
 
 def quoted(piece: str) -> str:

@@ -543,11 +543,37 @@ class Tokenizer(TokenizerFiles):
         ValueError for a document of more than 2**30 bytes that cannot be cut: with the patterns
         that have names it can be, where a word ends. OSError if the file changes meanwhile.
         """
+        return blocks.encoded(
+            file,
+            self._encoding(
+                documents=documents,
+                allowed_special=allowed_special,
+                bos=bos,
+                eos=eos,
+                add_special_tokens=add_special_tokens,
+                dtype=dtype,
+                threads=threads,
+                block_bytes=block_bytes,
+            ),
+        )
+
+    def _encoding(
+        self,
+        *,
+        documents: str | bytes = reading.WHOLE,
+        allowed_special: Collection[str] | str = (),
+        bos: bool = False,
+        eos: bool = False,
+        add_special_tokens: bool = False,
+        dtype: Any = "uint32",
+        threads: int | None = None,
+        block_bytes: int = reading.BLOCK_BYTES,
+    ) -> blocks.Encoding:
+        """How files are encoded, for `encode_file` and for shards."""
         encoder = self._encoder
         vocabulary = self._vocabulary
         tokens = arguments.special_choice(allowed_special, vocabulary.special_tokens)
-        return blocks.encoded(
-            file,
+        return blocks.Encoding(
             blocks.plan(documents, block_bytes, vocabulary, tokens),
             encoder,
             encoder.finder(allowed_special),

@@ -13,6 +13,8 @@ from tokbpe.formats.tiktoken import checked_pattern
 from tokbpe.formats.tiktoken_known import KNOWN
 from tokbpe.patterns import WORDS
 from tokbpe.reading import LINE, WHOLE, separation
+from tokbpe.sharding import MOST_SHARD_TOKENS, SHARD_TOKENS
+from tokbpe.shards import DTYPES, ROLES
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
@@ -150,10 +152,15 @@ def accept_encoding(encoding: argparse.ArgumentParser) -> None:
     accept_tokenizer(encoding)
     accept_files(encoding, "text, or any bytes")
     accept_output(encoding)
-    accept_documents(encoding)
     encoding.add_argument(
         "--dtype", choices=("uint32", "uint16"), help="the type of an array's ids (uint32)"
     )
+    accept_encoded(encoding)
+
+
+def accept_encoded(encoding: argparse.ArgumentParser) -> None:
+    """How each document is encoded."""
+    accept_documents(encoding)
     accept_threads(encoding)
     encoding.add_argument(
         "--allow-special",
@@ -193,7 +200,52 @@ def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
         default=10,
         help="how many merges to show (10)",
     )
+    inspecting.add_argument(
+        "--corpus",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="text to measure: bytes per token, tokens per word",
+    )
     inspecting.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def accept_sharding(sharding: argparse.ArgumentParser) -> None:
+    accept_tokenizer(sharding)
+    sharding.add_argument(
+        "files", metavar="PATH", nargs="+", help="a file, a glob, or a folder with all below it"
+    )
+    sharding.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True, help="where the shards are to be"
+    )
+    accept_encoded(sharding)
+    sharding.add_argument(
+        "--role", choices=ROLES, default=ROLES[0], help=f"what the documents are for ({ROLES[0]})"
+    )
+    sharding.add_argument(
+        "--shard-tokens",
+        metavar="N",
+        type=whole_number(1, MOST_SHARD_TOKENS),
+        default=SHARD_TOKENS,
+        help=f"a shard is closed when it has so many ({SHARD_TOKENS:,})",
+    )
+    sharding.add_argument(
+        "--dtype", choices=DTYPES, help="the type of the ids (uint16, if it holds them all)"
+    )
+    sharding.add_argument(
+        "--workers",
+        metavar="N",
+        type=whole_number(1, MOST_THREADS),
+        help="processes that encode parts of the files at the same time (none)",
+    )
+
+
+def accept_verifying(verifying: argparse.ArgumentParser) -> None:
+    verifying.add_argument("folder", metavar="FOLDER", help="a folder of shards")
+    verifying.add_argument(
+        "--tokenizer", metavar="FILE", help="a file of `tokbpe train`, which the shards must be of"
+    )
+    verifying.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def accept_converting(converting: argparse.ArgumentParser) -> None:
@@ -417,9 +469,26 @@ HELP = {
         "special tokens, normalizer, a space put in front of a text, what is put around it\n"
         "(frame), whether all bytes come back (lossless), fingerprint, trainings, first merges;\n"
         "and pieces that do not encode to themselves: those that no text yields (never made), and\n"
-        "those that the pattern cuts, so that at most a longer text yields them (cut alone).",
-        "tokbpe inspect my.tokbpe",
+        "those that the pattern cuts, so that at most a longer text yields them (cut alone). With\n"
+        "--corpus also what it makes of each file: bytes, words, tokens, bytes per token\n"
+        "(compression), tokens per word (fertility).",
+        "tokbpe inspect my.tokbpe --corpus english.txt german.txt",
         accept_inspecting,
+    ),
+    "shard": Help(
+        "turn files into token shards, to train on",
+        "Turn files into a folder of token shards, which `tokbpe.Shards` and `TokenDataset` read.\n"
+        "When it is killed, or the disk is full, the same command goes on where it stood. A\n"
+        "progress bar and a summary are shown on a terminal only.",
+        "tokbpe shard my.tokbpe texts/ -o shards --eos",
+        accept_sharding,
+    ),
+    "verify": Help(
+        "check each byte of token shards",
+        "Read all files of a folder of shards and say what they are. The first that is missing,\n"
+        "damaged, or of another tokenizer is named, and is a failure.",
+        "tokbpe verify shards --tokenizer my.tokbpe",
+        accept_verifying,
     ),
     "convert": Help(
         "write a tokenizer in another format",

@@ -1,4 +1,4 @@
-"""Ids of files as the command line writes them: lines of text, mere numbers, a NumPy array.
+"""Ids as they are written: lines of text, mere numbers, a NumPy array.
 
 They come as the blocks of one file after another, which `Tokenizer.encode_file` gives.
 """
@@ -10,6 +10,8 @@ from typing import IO
 import numpy as np
 
 from tokbpe.encoding import Arrays
+
+HEADER_BYTES = 128
 
 
 def lines(files: Iterable[Iterable[Arrays]]) -> Iterator[bytes]:
@@ -53,5 +55,10 @@ def write_array(file: IO[bytes], files: Iterable[Iterable[Arrays]], dtype: str) 
 
 
 def write_header(file: IO[bytes], kind: "np.dtype[np.unsignedinteger]", count: int) -> None:
-    header = {"descr": kind.str, "fortran_order": False, "shape": (count,)}
-    np.lib.format.write_array_header_1_0(file, header)
+    file.write(header(kind, count))
+
+
+def header(kind: "np.dtype[np.unsignedinteger]", count: int) -> bytes:
+    """What stands before the numbers of a .npy file, as NumPy writes it."""
+    text = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': ({count},), }}"
+    return b"\x93NUMPY\x01\x00v\x00" + text.encode("ascii").ljust(HEADER_BYTES - 11) + b"\n"

@@ -1,0 +1,111 @@
+"""The command line for shards and for measures."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tokbpe import Shards, Tokenizer, cli, metrics
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfdbinary):
+    """Runs a command in a folder of its own: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    for name, text in (("a.txt", "low lower\nlowest\n"), ("b.txt", "slow\n")):
+        Path("texts", name).write_text(text)
+
+    def call(line):
+        code = cli.main(shlex.split(line))
+        output, error = capfdbinary.readouterr()
+        return code, output.decode(), error.decode()
+
+    assert call("train texts/a.txt -o my.tokbpe --vocab-size 258 --reserved EOS") == (0, "", "")
+    return call
+
+
+def test_shard_and_verify(run):
+    command = "shard my.tokbpe texts -o out --eos --documents line --shard-tokens 7"
+    assert run(command) == (0, "", "")
+    tokenizer = Tokenizer.load("my.tokbpe")
+    shards = Shards("out", tokenizer)
+    lines = ["low lower", "lowest", "slow"]
+    assert shards[:].tolist() == [id for line in lines for id in tokenizer.encode(line, eos=True)]
+    assert shards.documents == 3 and shards.role == "training" and len(shards.shards) > 1
+    code, output, error = run("verify out --tokenizer my.tokbpe")
+    assert (code, error) == (0, "")
+    assert "documents          3\n" in output and shards.fingerprint() in output
+    assert "eos yes" in output
+    facts = json.loads(run("verify out --json")[1])
+    assert facts["tokens"] == len(shards) and facts["shards"] == len(shards.shards)
+    assert run(command) == (0, "", "")  # finished already
+
+
+def test_options_of_shard(run):
+    command = "shard my.tokbpe texts/*.txt -o out --role validation --dtype uint32 --threads 1"
+    code, _, error = run(command)
+    assert code == 1 and "a.txt: document 0 of this validation corpus is one of those" in error
+    assert not Path("out").exists()
+    assert run("shard my.tokbpe texts/b.txt -o out --role validation --dtype uint32")[0] == 0
+    assert Shards("out").role == "validation" and Shards("out").dtype == "uint32"
+    assert run("shard my.tokbpe texts -o parallel --workers 2")[0] == 0
+    assert run("shard my.tokbpe texts -o alone")[0] == 0
+    assert {path.name: path.read_bytes() for path in Path("parallel").iterdir()} == {
+        path.name: path.read_bytes() for path in Path("alone").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("shard my.tokbpe absent -o out", "absent: No such file or directory"),
+        ("shard absent texts -o out", "absent: No such file or directory"),
+        ("shard my.tokbpe texts -o texts", "texts: the folder holds something else"),
+        ("shard my.tokbpe texts -o out --bos", "there is no reserved id 'BOS'"),
+        ("verify absent", "absent/manifest.json: No such file or directory"),
+        ("verify texts", "texts/manifest.json: these are no finished shards"),
+        ("verify texts --tokenizer texts/a.txt", "texts/a.txt: this is no tokenizer"),
+    ],
+)
+def test_failures(run, command, message):
+    code, output, error = run(command)
+    assert (code, output) == (1, "")
+    assert error.startswith(f"tokbpe: error: {message}") and error.count("\n") == 1
+
+
+def test_damage_and_another_tokenizer(run):
+    run("shard my.tokbpe texts -o out")
+    run("train texts/b.txt -o other.tokbpe")
+    code, _, error = run("verify out --tokenizer other.tokbpe")
+    assert code == 1 and "out: the shards are of the tokenizer " in error
+    (path,) = Path("out").glob("*.tokens.npy")
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    code, _, error = run("verify out")
+    assert code == 1 and error.startswith(f"tokbpe: error: {path}: ")
+
+
+@pytest.mark.parametrize("option", ["--shard-tokens 0", "--role train", "--workers x", ""])
+def test_wrong_use(run, option, capfdbinary):
+    with pytest.raises(SystemExit) as caught:
+        run(f"shard my.tokbpe texts {option}" + (" -o out" if option else ""))
+    assert caught.value.code == 2
+    assert b"error: " in capfdbinary.readouterr().err
+
+
+def test_inspect_corpus(run):
+    code, output, error = run("inspect my.tokbpe --corpus texts/a.txt texts/b.txt")
+    assert (code, error) == (0, "")
+    tokenizer = Tokenizer.load("my.tokbpe")
+    measure = metrics.measure(tokenizer, Path("texts/a.txt").read_bytes())
+    assert f"texts/a.txt        bytes {measure.bytes}, words {measure.words}" in output
+    assert f"bytes per token {measure.bytes_per_token:.3f}" in output
+    assert "all files          bytes 22, words 4" in output
+    facts = json.loads(run("inspect my.tokbpe --json --corpus texts/b.txt")[1])
+    assert facts["corpus"].keys() == {"texts/b.txt"}
+    assert facts["corpus"]["texts/b.txt"]["tokens"] == tokenizer.count("slow\n")
+    Path("empty").touch()
+    facts = json.loads(run("inspect my.tokbpe --json --corpus empty")[1])
+    assert facts["corpus"]["empty"]["bytes_per_token"] is None
+    assert "corpus" not in json.loads(run("inspect my.tokbpe --json")[1])

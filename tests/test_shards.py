@@ -1,0 +1,771 @@
+"""Token shards: what is written, read and checked, and what goes wrong."""
+
+import concurrent.futures
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import pickle
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tokbpe
+from tokbpe import Shards, Tokenizer, files, shard_work, sharding, shards, states, write_shards
+from tokbpe.parts import files_of, parts_of
+
+core = pytest.mark.core
+
+CORPUS = ["low lower lowest newest widest " * 9, "slow"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_disk():
+    """What is written is not waited for: what that is good for, a test cannot see."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(
+        CORPUS,
+        method="bpe",
+        vocabulary_size=270,
+        pattern="gpt2",
+        special_tokens=["<e>"],
+        reserved=["BOS", "EOS", "PAD"],
+    )
+
+
+class Corpus:
+    """Documents in memory, as `write_shards` takes them."""
+
+    def __init__(self, documents, role="training"):
+        self.documents = documents
+        self.role = role
+
+    def __iter__(self):
+        return iter(self.documents)
+
+    def fingerprint(self):
+        digest = hashlib.sha256()
+        for document in self.documents:
+            data = document.encode() if isinstance(document, str) else document
+            digest.update(hashlib.sha256(data).digest())
+        return digest.hexdigest()
+
+
+def folder_with(path, texts):
+    """A folder with a file for each text."""
+    path.mkdir()
+    for number, text in enumerate(texts):
+        (path / f"{number:03}.txt").write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def contents(folder):
+    """The bytes of all files in a folder."""
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def rows_of(found):
+    tokens = found[:].tolist()
+    return [tokens[start:stop] for start, stop in pairwise(found.offsets.tolist())]
+
+
+# What is written
+
+DOCUMENTS = st.lists(
+    st.lists(st.sampled_from(["low", " lower", "x", "<e>", "\n", "é"]), max_size=12).map("".join),
+    min_size=1,
+    max_size=12,
+)
+
+
+@core
+@settings(max_examples=40)
+@given(
+    documents=DOCUMENTS,
+    shard_tokens=st.integers(1, 30),
+    options=st.sampled_from(
+        [{}, {"bos": True}, {"bos": True, "eos": True}, {"eos": True, "allowed_special": "all"}]
+    ),
+    dtype=st.sampled_from([None, "uint32"]),
+    in_files=st.booleans(),
+)
+def test_the_tokens_are_those_of_each_document(
+    tmp_path_factory, tokenizer, documents, shard_tokens, options, dtype, in_files
+):
+    path = tmp_path_factory.mktemp("shards")
+    source = folder_with(path / "in", documents) if in_files else Corpus(documents)
+    rows = [tokenizer.encode(document, **options) for document in documents]
+
+    def write(folder):
+        return write_shards(
+            source, tokenizer, folder, shard_tokens=shard_tokens, dtype=dtype, **options
+        )
+
+    if not any(rows):
+        with pytest.raises(ValueError, match=rf"nothing to write: {len(rows)} documents have no"):
+            write(path / "out")
+        assert not (path / "out").exists()
+        return
+    found = write(path / "out")
+    assert rows_of(found) == rows
+    assert found.dtype == (dtype or "uint16") and found.offsets.dtype == np.uint64
+    assert len(found) == sum(map(len, rows))
+    assert found.documents == len(rows) and found.role == "training"
+    if not in_files:  # files are taken in parts, which end with smaller shards
+        assert [shard.tokens for shard in found.shards[:-1]] == [shard_tokens] * (
+            len(found.shards) - 1
+        )
+    assert all(shard.tokens <= shard_tokens for shard in found.shards)
+    found.verify()
+    assert Shards(path / "out", tokenizer).fingerprint() == found.fingerprint()
+    assert found.corpus_fingerprint == Corpus(documents).fingerprint()
+
+
+def test_the_files_of_a_shard_are_arrays_of_numpy(tmp_path, tokenizer):
+    folder_with(tmp_path / "in", ["low lower", "", "newest low"])
+    found = write_shards(tmp_path / "in", tokenizer, tmp_path / "out", eos=True, shard_tokens=5)
+    rows = [tokenizer.encode(text, eos=True) for text in ("low lower", "", "newest low")]
+    names = sorted(contents(tmp_path / "out"))
+    assert names[-1] == "manifest.json"
+    tokens = [np.load(tmp_path / "out" / shard.tokens_file) for shard in found.shards]
+    assert np.concatenate(tokens).tolist() == sum(rows, [])
+    for shard in found.shards:
+        for name in (shard.tokens_file, shard.offsets_file):
+            path = tmp_path / "out" / name
+            array = np.load(path)
+            np.save(tmp_path / "again.npy", array)
+            assert (tmp_path / "again.npy").read_bytes() == path.read_bytes()
+        assert len(np.load(tmp_path / "out" / shard.offsets_file)) == shard.documents + 1
+        digest = hashlib.sha256((tmp_path / "out" / shard.tokens_file).read_bytes()[128:])
+        assert digest.hexdigest() == shard.tokens_sha256
+
+
+def test_a_document_goes_on_in_the_next_shards(tmp_path, tokenizer):
+    found = write_shards(Corpus(["x" * 7, "", "y"]), tokenizer, tmp_path / "out", shard_tokens=3)
+    assert [found.shard_offsets(number).tolist() for number in range(3)] == [[0, 3], [3], [1, 1, 2]]
+    assert found.offsets.tolist() == [0, 7, 7, 8]
+
+
+@pytest.mark.parametrize("documents", ["line", "--", b"\n\n", b"\xff", "é"])
+def test_several_documents_in_a_file(tmp_path, tokenizer, documents):
+    path = tmp_path / "file"
+    path.write_bytes("low--lower\r\n\nslowé\n--\n\nnewest".encode() + b"\xfflow")
+    found = write_shards(
+        path, tokenizer, tmp_path / "out", documents=documents, eos=True, shard_tokens=4
+    )
+    rows = [
+        ids[start:stop].tolist()
+        for ids, offsets in tokenizer.encode_file(path, documents=documents, eos=True)
+        for start, stop in pairwise(offsets.tolist())
+    ]
+    assert len(rows) > 1
+    assert rows_of(found) == rows
+
+
+def test_large_documents_come_in_blocks(tmp_path, tokenizer, monkeypatch):
+    encoding = Tokenizer._encoding
+
+    def in_small_blocks(self, **options):
+        return encoding(self, **options, block_bytes=100)
+
+    monkeypatch.setattr(Tokenizer, "_encoding", in_small_blocks)
+    texts = ["low lower " * 40, "newest", "slow " * 60, "widest " * 9]
+    folder_with(tmp_path / "in", texts)
+    for shard_tokens in (7, 26, 1000):
+        found = write_shards(
+            tmp_path / "in",
+            tokenizer,
+            tmp_path / f"{shard_tokens}",
+            shard_tokens=shard_tokens,
+            bos=True,
+        )
+        assert rows_of(found) == [tokenizer.encode(text, bos=True) for text in texts]
+        digests = b"".join(hashlib.sha256(text.encode()).digest() for text in texts)
+        assert found.corpus_fingerprint == hashlib.sha256(digests).hexdigest()
+
+
+def test_same_input_same_bytes_whatever_works_on_it(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr(sharding, "PART_BYTES", 2)
+    folder_with(tmp_path / "in", [f"low lower {number} " * (number % 7) for number in range(40)])
+    options = {"shard_tokens": 50, "eos": True}
+    write_shards(tmp_path / "in", tokenizer, tmp_path / "alone", **options)
+    assert len({name[:5] for name in contents(tmp_path / "alone")}) > 3
+    for kind in ("ThreadPoolExecutor", "ProcessPoolExecutor"):
+        with getattr(concurrent.futures, kind)(2) as executor:
+            write_shards(tmp_path / "in", tokenizer, tmp_path / kind, executor=executor, **options)
+        assert contents(tmp_path / kind) == contents(tmp_path / "alone")
+    write_shards(tmp_path / "in", tokenizer, tmp_path / "threads", threads=3, **options)
+    assert contents(tmp_path / "threads") == contents(tmp_path / "alone")
+
+
+def test_dtype_follows_the_vocabulary(tmp_path, tokenizer):
+    def with_ids(count):
+        return Tokenizer.from_vocabulary(
+            replace(tokenizer._vocabulary, special_tokens={"<e>": count - 1})
+        )
+
+    small, large = with_ids(2**16), with_ids(2**16 + 1)
+    found = write_shards(Corpus(["<e>"]), small, tmp_path / "small", allowed_special="all")
+    assert found.dtype == np.uint16 and found[:].tolist() == [2**16 - 1]
+    found = write_shards(Corpus(["<e>"]), large, tmp_path / "large", allowed_special="all")
+    assert found.dtype == np.uint32 and found[:].tolist() == [2**16]
+    with pytest.raises(ValueError, match="uint16 holds 0 to 65535"):
+        write_shards(Corpus(["a"]), large, tmp_path / "no", dtype="uint16")
+    assert not (tmp_path / "no").exists()
+
+
+# Which files
+
+
+def test_files_folders_and_globs(tmp_path, monkeypatch):
+    for name in ("b/2.txt", "b/1.txt", "b/c/3.md", "a.txt", "[x].txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    monkeypatch.chdir(tmp_path)
+
+    def names(source):
+        return [os.path.relpath(file.path, tmp_path) for file in files_of(source)]
+
+    assert names("a.txt") == ["a.txt"]
+    assert names(Path("b")) == ["b/1.txt", "b/2.txt", "b/c/3.md"]
+    assert names(["b/*.txt", "a.txt"]) == ["b/1.txt", "b/2.txt", "a.txt"]
+    assert names("**/*.md") == ["b/c/3.md"]
+    assert names("[x].txt") == ["[x].txt"]  # there is a file of this name
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        files_of("*.zip")
+    with pytest.raises(FileNotFoundError):
+        files_of("absent")
+    os.symlink("a.txt", "link")
+    os.symlink(tmp_path / "b", "b/c/folder")
+    for source in ("link", "b"):
+        with pytest.raises(ValueError, match="a symbolic link is not followed"):
+            files_of(source)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: this is no regular file"):
+        files_of(tmp_path)
+
+
+def test_parts_depend_on_sizes_alone(tmp_path):
+    found = files_of(folder_with(tmp_path / "in", ["x" * size for size in (3, 4, 0, 9, 1, 1)]))
+    sizes = [[file.size for file in part.files] for part in parts_of(found, 5)]
+    assert sizes == [[3, 4], [0, 9], [1, 1]]
+    assert [part.number for part in parts_of(found, 5)] == [0, 1, 2]
+
+
+# Going on
+
+
+class Killed(BaseException):
+    """What a process that is killed would not see."""
+
+
+@pytest.mark.parametrize("in_files", [True, False])
+def test_killed_after_each_file_that_is_written(tmp_path, tokenizer, monkeypatch, in_files):
+    monkeypatch.setattr(sharding, "PART_BYTES", 1)
+    texts = ["low lower " * number + "é" for number in range(8)]
+    source = folder_with(tmp_path / "in", texts) if in_files else Corpus(texts)
+    options = {"shard_tokens": 20, "bos": True}
+    write_shards(source, tokenizer, tmp_path / "whole", **options)
+    real, left = files.new_file, 0
+
+    def new_file(path):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        return real(path)
+
+    for module in (files, shard_work.files):
+        monkeypatch.setattr(module, "new_file", new_file)
+    kills = 0
+    while True:
+        left = kills
+        try:
+            write_shards(source, tokenizer, tmp_path / "out", **options)
+        except Killed:
+            kills += 1
+            assert kills < 200
+            with pytest.raises(FileNotFoundError, match="no finished shards|No such file"):
+                Shards(tmp_path / "out")
+            left = 2  # and again, early
+            with contextlib.suppress(Killed):
+                write_shards(source, tokenizer, tmp_path / "out", **options)
+        else:
+            break
+    assert kills > 5
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_what_has_a_record_is_not_encoded_again(tmp_path, tokenizer, monkeypatch):
+    texts = [f"low {number} " * 9 for number in range(30)]
+    options = {"shard_tokens": 40}
+    write_shards(Corpus(texts), tokenizer, tmp_path / "whole", **options)
+    killed_early(
+        monkeypatch,
+        lambda: write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options),
+        "00000-00010",
+    )
+    encoded = []
+    arrays = tokbpe.blocks.Encoding.arrays
+
+    def watched(self, block):
+        encoded.extend(block.texts)
+        return arrays(self, block)
+
+    monkeypatch.setattr(tokbpe.blocks.Encoding, "arrays", watched)
+    write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options)
+    assert 0 < len(encoded) < len(texts)
+    assert encoded == [text.encode() for text in texts[-len(encoded) :]]
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_what_is_finished_is_looked_at_and_left(tmp_path, tokenizer):
+    source = folder_with(tmp_path / "in", ["low", "lower"])
+    write_shards(source, tokenizer, tmp_path / "out")
+    before = contents(tmp_path / "out")
+    (tmp_path / "out" / "work").mkdir()  # as a kill behind the manifest leaves it
+    again = write_shards(source, tokenizer, tmp_path / "out")
+    assert again.documents == 2 and contents(tmp_path / "out") == before
+    (source / "001.txt").write_text("slowe")
+    with pytest.raises(FileExistsError, match="finished shards whose corpus is '") as raised:
+        write_shards(source, tokenizer, tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out")
+    with pytest.raises(FileExistsError, match="whose options is"):
+        write_shards(source, tokenizer, tmp_path / "out", eos=True)
+    assert contents(tmp_path / "out") == before
+
+
+def test_file_systems_without_files_that_have_no_name(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    out = tmp_path / "out"
+    write_shards(source, tokenizer, tmp_path / "whole", shard_tokens=9)
+    monkeypatch.setattr(files, "unnamed", lambda target: None)
+    killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=9))
+    (out / ".tokbpe-0123").write_text("what a killed process was writing to")
+    write_shards(source, tokenizer, out, shard_tokens=9)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def killed_early(monkeypatch, call, name="00000-00001"):
+    """A call that is killed when it closes a shard."""
+    real = shard_work.ShardFiles.close
+
+    def close(self, *rest):
+        if self.name == name:
+            raise Killed
+        real(self, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_work.ShardFiles, "close", close)
+        with pytest.raises(Killed):
+            call()
+
+
+def test_other_input_is_refused(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    out = tmp_path / "out"
+    killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=9))
+    other = Tokenizer.from_bytes()
+    for call, message in [
+        (lambda: write_shards(source, other, out, shard_tokens=9), "whose tokenizer are"),
+        (lambda: write_shards(source, tokenizer, out, shard_tokens=8), "shard_tokens are 9, not 8"),
+        (lambda: write_shards(source, tokenizer, out, shard_tokens=9, eos=True), "whose options"),
+        (lambda: write_shards(source / "000.txt", tokenizer, out, shard_tokens=9), "files are .*N"),
+    ]:
+        with pytest.raises(ValueError, match=f"unfinished shards of another input, .*{message}"):
+            call()
+    os.utime(source / "001.txt", (1, 1))
+    with pytest.raises(ValueError, match="whose files are .*001.txt"):
+        write_shards(source, tokenizer, out, shard_tokens=9)
+
+
+def test_a_corpus_that_is_not_the_same_any_more(tmp_path, tokenizer, monkeypatch):
+    texts = ["low lower " * 9 for _ in range(9)]
+    corpus = Corpus(texts)
+    out = tmp_path / "out"
+    killed_early(
+        monkeypatch,
+        lambda: write_shards(corpus, tokenizer, out, shard_tokens=40),
+        "00000-00002",
+    )
+    corpus.documents = ["slow lower " * 9, *texts[1:]]
+    with pytest.raises(ValueError, match="are not those of the shards that are there"):
+        write_shards(corpus, tokenizer, out, shard_tokens=40)
+    corpus.documents = texts[:1]
+    with pytest.raises(ValueError, match="fewer documents than in the shards that are there"):
+        write_shards(corpus, tokenizer, out, shard_tokens=40)
+    corpus.documents = texts
+    assert rows_of(write_shards(corpus, tokenizer, out, shard_tokens=40)) == [
+        tokenizer.encode(text) for text in texts
+    ]
+
+
+def test_a_full_disk(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    out = tmp_path / "out"
+    write_shards(source, tokenizer, tmp_path / "whole", shard_tokens=9)
+    real = shard_work.new_or_same
+
+    class Full:
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    @contextlib.contextmanager
+    def new_or_same(path):
+        with real(path) as file:
+            yield Full() if "00000-00003" in path else file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_work, "new_or_same", new_or_same)
+        with pytest.raises(OSError, match=r"; 3 shards are finished and stay, and") as raised:
+            write_shards(source, tokenizer, out, shard_tokens=9)
+    assert raised.value.errno == errno.ENOSPC
+    assert raised.value.filename == str(out / "00000-00003.tokens.npy")
+    for name, data in contents(tmp_path / "whole").items():
+        if (out / name).exists():
+            assert (out / name).read_bytes() == data
+    write_shards(source, tokenizer, out, shard_tokens=9)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kind", [None, "ThreadPoolExecutor", "ProcessPoolExecutor"])
+def test_what_fails_before_any_shard_leaves_nothing(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
+    tokenizer = Tokenizer("low er")
+    source = folder_with(tmp_path / "in", ["lox", "low"])
+    message = re.escape(f"{source / '000.txt'}: byte 0x78 at byte position 2")
+    for out in (tmp_path / "new", tmp_path / "empty"):
+        if out.name == "empty":
+            out.mkdir()
+        executor = kind and getattr(concurrent.futures, kind)(1)
+        with pytest.raises(ValueError, match=message):
+            write_shards(source, tokenizer, out, shard_tokens=1000, executor=executor)
+        if executor:
+            executor.shutdown()
+        assert out.exists() == (out.name == "empty")
+        assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path, tokenizer, monkeypatch):
+    def full(file, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "write", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_shards(Corpus(["low"]), tokenizer, tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out" / "work" / "plan.json")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_document_of_a_corpus_that_cannot_be_encoded(tmp_path):
+    with pytest.raises(ValueError, match="^document 2: byte 0x78 at byte position 1"):
+        write_shards(Corpus(["low", "er", "ox"]), Tokenizer("low er"), tmp_path / "out")
+
+
+def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
+    tokenizer = Tokenizer("low er")
+    source = folder_with(tmp_path / "in", ["low " * 9, "lox", "lower"])
+    with (
+        concurrent.futures.ThreadPoolExecutor(2) as executor,
+        pytest.raises(ValueError, match="001.txt: byte 0x78"),
+    ):
+        write_shards(source, tokenizer, tmp_path / "out", shard_tokens=100, executor=executor)
+    assert not (tmp_path / "out" / "work" / "stop").exists()
+
+
+def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
+    options = {"documents": "whole"}
+    job = shard_work.Job(str(tmp_path), tokenizer, options, "training", "uint16", 10, None)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "stop").touch()
+    (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)
+    with pytest.raises(InterruptedError, match="another part has failed"):
+        shard_work.write_part(job, part)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "work"]
+
+
+def test_interrupted(tmp_path, tokenizer):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(source, tokenizer, tmp_path / "out", progress=interrupt)
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress(tmp_path, tokenizer, capsys):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow", ""])
+    seen = []
+    write_shards(source, tokenizer, tmp_path / "1", progress=lambda *all: seen.append(all))
+    assert seen == [(200, 204), (204, 204), (204, 204)]
+    write_shards(source, tokenizer, tmp_path / "2", progress=True)  # no terminal, no bar
+    assert capsys.readouterr().err == ""
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"shard_tokens": 0}, ValueError, "shard_tokens must be from 1 to"),
+        ({"shard_tokens": 1.5}, TypeError, "shard_tokens must be a whole number"),
+        ({"role": "train"}, ValueError, "role must be one of 'training', 'validation', 'test'"),
+        ({"documents": ""}, ValueError, "the separator is empty"),
+        ({"allowed_special": ["<x>"]}, ValueError, "'<x>' is no special token"),
+        ({"dtype": "int64"}, ValueError, "dtype must be 'uint16' or 'uint32', not 'int64'"),
+        ({"threads": 0}, ValueError, "threads must be from 1 to"),
+        ({"progress": 5}, TypeError, "progress must be a bool or a function, not int"),
+        ({"tokenizer": 5}, TypeError, "tokenizer must be a Tokenizer, not int"),
+        ({"source": b"x"}, TypeError, "source must be paths or a corpus, not bytes"),
+        ({"source": [b"x"]}, TypeError, "a path must be str or os.PathLike, not bytes"),
+        ({"source": 5}, TypeError, "source must be paths or a corpus, not int"),
+        ({"source": []}, ValueError, "nothing to write: 0 documents have no tokens"),
+        ({"source": Corpus([])}, ValueError, "nothing to write: 0 documents have no tokens"),
+        ({"source": Corpus(["a", 5])}, TypeError, "document 1 must be str or bytes, not int"),
+        ({"source": Corpus(["\ud800"])}, UnicodeEncodeError, "surrogates"),
+        ({"source": Corpus(["a"]), "role": "test"}, ValueError, "the corpus has the role 'train"),
+        ({"source": Corpus(["a"]), "executor": 5}, ValueError, "executor is for files"),
+    ],
+)
+def test_arguments_are_checked(tmp_path, tokenizer, options, error, message):
+    (tmp_path / "file").write_text("low")
+    options = {"source": tmp_path / "file", "tokenizer": tokenizer, **options}
+    with pytest.raises(error, match=message):
+        write_shards(folder=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_else_in_it(tmp_path, tokenizer):
+    (tmp_path / "mine").write_text("low")
+    with pytest.raises(FileExistsError, match="something else than unfinished shards"):
+        write_shards(tmp_path / "mine", tokenizer, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(FileNotFoundError):
+        write_shards(tmp_path / "mine", tokenizer, tmp_path / "a" / "b")
+
+
+def test_a_file_that_changes(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low", "lower"])
+    real = sharding.write_part
+
+    def later(*arguments):
+        (source / "001.txt").write_text("slower")
+        return real(*arguments)
+
+    monkeypatch.setattr(sharding, "write_part", later)
+    with pytest.raises(OSError, match="the file was changed since the work was begun") as raised:
+        write_shards(source, tokenizer, tmp_path / "out")
+    assert raised.value.filename == str(source / "001.txt")
+
+
+@pytest.mark.parametrize("role", ["validation", "test"])
+def test_documents_that_the_tokenizer_was_fitted_on(tmp_path, tokenizer, role):
+    message = f"document 1 of this {role} corpus is one of those that the tokenizer was fitted on"
+    with pytest.raises(ValueError, match=message):
+        write_shards(Corpus(["new", "slow"], role), tokenizer, tmp_path / "out")
+    source = folder_with(tmp_path / "in", ["new", "slow"])
+    with pytest.raises(ValueError, match="001.txt: document 0 of this"):
+        write_shards(source, tokenizer, tmp_path / "out", role=role)
+    assert not (tmp_path / "out").exists()
+    assert write_shards(Corpus(["new", "slow "], role), tokenizer, tmp_path / "out").role == role
+    assert write_shards(Corpus(["slow"]), tokenizer, tmp_path / "training").role == "training"
+
+
+def test_too_many_fitting_documents_to_know(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokbpe.record.Record.__init__, "__defaults__", (1,))
+    tokenizer = Tokenizer(CORPUS, method="bpe", vocabulary_size=260)
+    with pytest.warns(UserWarning, match="too many documents to keep the hash of each") as warned:
+        write_shards(Corpus(["slow"], "test"), tokenizer, tmp_path / "out")
+    assert warned[0].filename == __file__
+
+
+# Reading
+
+
+@pytest.fixture
+def written(tmp_path, tokenizer):
+    texts = ["low lower " * 3, "", "newest"]
+    return write_shards(Corpus(texts), tokenizer, tmp_path / "out", eos=True, shard_tokens=4)
+
+
+def test_slices(written, tokenizer):
+    tokens = sum(
+        (tokenizer.encode(text, eos=True) for text in ("low lower " * 3, "", "newest")), []
+    )
+    assert len(written.shards) == 3 or len(written.shards) > 3
+    for start in range(len(tokens) + 2):
+        for stop in range(len(tokens) + 2):
+            assert written[start:stop].tolist() == tokens[start:stop]
+    assert written[-3:].tolist() == tokens[-3:]
+    assert not written[1:3].flags.writeable  # a part of the file
+    with pytest.raises(TypeError, match="by slices, not by int"):
+        written[3]
+    with pytest.raises(ValueError, match="has the step 1, not 2"):
+        written[::2]
+
+
+def test_pickling_opens_the_folder_again(written):
+    again = pickle.loads(pickle.dumps(written))
+    assert again[:].tolist() == written[:].tolist()
+    assert len(pickle.dumps(written)) < 500
+    assert "training" in repr(again) and "of 3 documents" in repr(again)
+
+
+def test_identity(tmp_path, tokenizer):
+    def made(name, texts=("low", "lower"), role="training", **options):
+        return write_shards(Corpus(list(texts), role), tokenizer, tmp_path / name, **options)
+
+    first = made("0")
+    assert first.fingerprint() == made("1", shard_tokens=1, dtype="uint32").fingerprint()
+    others = [
+        made("2", ["lower", "low"]),
+        made("3", eos=True),
+        made("4", role="test"),
+        made("5", ["lowlower"]),
+    ]
+    assert len({shards.fingerprint() for shards in [first, *others]}) == 5
+    other = Tokenizer(CORPUS, method="bpe", vocabulary_size=270, reserved=["BOS", "EOS", "PAD"])
+    with pytest.raises(ValueError) as raised:
+        Shards(tmp_path / "0", other)
+    assert other.fingerprint() in str(raised.value)
+    assert tokenizer.fingerprint() in str(raised.value)
+
+
+# Damage
+
+
+def changed(path, place, value=None):
+    data = bytearray(path.read_bytes())
+    data[place] = data[place] ^ 1 if value is None else value
+    path.write_bytes(data)
+
+
+def test_each_byte_counts(tmp_path, written):
+    folder = Path(written.folder)
+    for path in sorted(folder.glob("00000-0000[02].*")):
+        before = path.read_bytes()
+        for place in range(len(before)):
+            changed(path, place)
+            with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+                Shards(folder).verify()
+            path.write_bytes(before)
+    Shards(folder).verify()
+
+
+def test_each_byte_of_the_manifest_counts(written):
+    path = Path(written.folder) / "manifest.json"
+    before = path.read_bytes()
+    for place in range(len(before)):
+        changed(path, place)
+        if before[place : place + 1] in b"\n ":
+            continue  # white space means nothing, and what else stands there is found below
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+            Shards(written.folder)
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_files_of_another_size(written, more):
+    path = Path(written.folder) / written.shards[0].tokens_file
+    os.truncate(path, path.stat().st_size + more)
+    with pytest.raises(ValueError, match=r"tokens.npy: the file has \d+ bytes, but \d+ by the man"):
+        Shards(written.folder)
+
+
+@pytest.mark.parametrize("kind", ["tokens", "offsets"])
+def test_files_that_are_missing(written, kind):
+    name = getattr(written.shards[1], f"{kind}_file")
+    os.unlink(Path(written.folder) / name)
+    with pytest.raises(FileNotFoundError, match=re.escape(name)):
+        Shards(written.folder)
+
+
+def test_what_is_no_folder_of_shards(tmp_path):
+    with pytest.raises(FileNotFoundError, match="these are no finished shards"):
+        Shards(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        Shards(tmp_path / "absent")
+    for text in ("", "{", "[]", '{"format": "x"}', "[" * 100_000):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(
+            ValueError, match=r"manifest.json: (the manifest is damaged|this is no)"
+        ):
+            Shards(tmp_path)
+
+
+def rewritten(folder, change):
+    """A manifest that was changed, with the right checksum."""
+    path = Path(folder) / "manifest.json"
+    plain = json.loads(path.read_text())
+    del plain["sha256"]
+    change(plain)
+    plain["sha256"] = states.digest(plain)
+    path.write_text(json.dumps(plain))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plain: plain.update(version=2), "has version 2; this tokbpe reads 1"),
+        (lambda plain: plain.pop("role"), "must have role, of the type str"),
+        (lambda plain: plain.update(role="train"), "role must be one of"),
+        (lambda plain: plain.update(dtype="int8"), "dtype must be one of"),
+        (lambda plain: plain.update(tokens=5), "the tokens of the shards are not 5 together"),
+        (lambda plain: plain["shards"].append(5), "a shard has name, tokens"),
+        (lambda plain: plain["shards"][0].update(name="../x"), "stands in the folder of its"),
+        (lambda plain: plain["shards"][0].update(tokens=-1), "must be from 0 to"),
+        (lambda plain: plain["shards"][0].update(tokens="4"), "must be a whole number"),
+    ],
+    ids=map(str, range(9)),
+)
+def test_manifests_that_nobody_wrote(written, change, message):
+    rewritten(written.folder, change)
+    with pytest.raises((ValueError, TypeError), match=message):
+        Shards(written.folder)
+
+
+def test_ids_of_a_larger_vocabulary(written):
+    rewritten(written.folder, lambda plain: plain.update(vocab_size=100))
+    with pytest.raises(ValueError, match="there are ids above 99, the highest of the tokenizer"):
+        Shards(written.folder).verify()
+
+
+def test_offsets_that_fall(tmp_path, tokenizer):
+    found = write_shards(Corpus(["low", "lower"]), tokenizer, tmp_path / "out")
+    path = tmp_path / "out" / found.shards[0].offsets_file
+    changed(path, 128, 200)
+    with pytest.raises(ValueError, match="the offsets must rise to"):
+        Shards(tmp_path / "out").offsets  # noqa: B018
+
+
+def test_verify_tells_its_progress(written):
+    seen = []
+    written.verify(lambda *all: seen.append(all))
+    assert (
+        seen[-1][0]
+        == seen[-1][1]
+        == sum(len(data) - 128 for name, data in contents(written.folder).items() if "npy" in name)
+    )
+    assert shards.VERSION == 1

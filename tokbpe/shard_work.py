@@ -1,0 +1,426 @@
+"""The work on the shards of a part of the documents, which can be killed at any moment.
+
+Each file appears in one step and complete, and none is ever replaced: the same input gives the
+same bytes, so what another process has written meanwhile (workers that outlive their parent) is
+what this one would have. A shard that has a record is not made again: documents before its end
+are read and hashed, but not encoded.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import IO, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokbpe import blocks, files, reading, written
+from tokbpe.parts import File, Hashed, Part, ahead, hashed_blocks
+from tokbpe.reading import Block
+from tokbpe.shards import OFFSETS, Shard
+from tokbpe.tokenizer import Tokenizer
+
+WORK = "work"
+STOP = "stop"
+# How much the thread that writes may have to do, in blocks.
+MOST_PENDING = 4
+
+Report: TypeAlias = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be written."""
+
+    folder: str
+    tokenizer: Tokenizer | bytes  # or pickled, for other processes
+    options: Mapping[str, Any]
+    role: str
+    dtype: str
+    shard_tokens: int
+    threads: int | None
+
+    @property
+    def work(self) -> str:
+        return os.path.join(self.folder, WORK)
+
+    def of(self) -> Tokenizer:
+        """The tokenizer."""
+        return (
+            self.tokenizer if isinstance(self.tokenizer, Tokenizer) else unpickled(self.tokenizer)
+        )
+
+    def encoding(self) -> blocks.Encoding:
+        documents = self.options["documents"]
+        if documents not in (reading.WHOLE, reading.LINE):
+            documents = documents.encode("utf-8", "surrogateescape")
+        options = {**self.options, "documents": documents}
+        return self.of()._encoding(**options, dtype=self.dtype, threads=self.threads)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """That of the tokenizer."""
+        return self.of().fingerprint()
+
+    def facts(self, corpus: str) -> dict[str, Any]:
+        """What the manifest says of the input, with the fingerprint of the corpus."""
+        tokenizer = self.of()
+        return {
+            "tokenizer": self.fingerprint,
+            "corpus": corpus,
+            "options": dict(self.options),
+            "role": self.role,
+            "dtype": self.dtype,
+            "shard_tokens": self.shard_tokens,
+            "vocab_size": tokenizer.vocab_size,
+            "reserved": tokenizer.reserved,
+        }
+
+    def plan(self, found: Sequence[File]) -> dict[str, Any]:
+        """What must be the same for the work to go on."""
+        return {**self.facts(""), "files": [list(file) for file in found]}
+
+
+@lru_cache(1)
+def unpickled(data: bytes) -> Tokenizer:
+    """The tokenizer of a worker, which is made once."""
+    tokenizer: Tokenizer = pickle.loads(data)
+    return tokenizer
+
+
+class Place(NamedTuple):
+    """Where in a part a shard ends."""
+
+    documents: int = 0  # that have ended
+    tokens: int = 0  # of the document that has not
+    digest: str = hashlib.sha256().hexdigest()  # of the hashes of those that have
+
+
+class Ended:
+    """The documents of a part that have ended."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.digest = hashlib.sha256()
+
+    def add(self, digests: Sequence[bytes]) -> None:
+        self.count += len(digests)
+        self.digest.update(b"".join(digests))
+
+    def place(self, tokens: int) -> Place:
+        return Place(self.count, tokens, self.digest.hexdigest())
+
+
+class Encoded(NamedTuple):
+    """The ids of a block."""
+
+    ids: NDArray[Any]
+    offsets: NDArray[np.uint64]  # where each document, or part of one, begins; the end
+    continued: bool  # whether the first of these began before
+    digests: Sequence[bytes]  # of those that end here, which the last one may not
+
+
+def write_part(job: Job, part: Part, corpus: Any = None, report: Report | None = None) -> int:
+    """Write the shards of a part that are not there yet; how many bytes the part has."""
+    if os.path.lexists(record_path(job, part.name)):
+        size = int(read_record(job, part.name)["bytes"])
+        if report is not None:
+            report(size)
+        return size
+    size = 0
+    encoding = job.encoding()
+    if corpus is not None:  # in which documents have numbers
+        apart = encoding.plan._replace(separation=reading.Separation(b""))
+        encoding = encoding._replace(plan=apart)
+    fitting = fitting_hashes(job.of()) if job.role != "training" else set()
+    ended = Ended()
+
+    def watched(found: Iterator[Hashed]) -> Iterator[Hashed]:
+        nonlocal size
+        for item in found:
+            if os.path.lexists(os.path.join(job.work, STOP)):
+                raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
+            with naming(item.name):
+                check_unknown(item, fitting, job.role)
+            hashes.write(b"".join(item.digests))
+            yield item
+            size += item.size
+            if report is not None:
+                report(item.size)
+
+    with (
+        new_or_same(os.path.join(job.work, f"{part.name}.hashes")) as hashes,
+        ShardWriter(job, part, ended) as writer,
+        contextlib.closing(ahead(hashed_blocks(part, corpus, encoding.plan))) as coming,
+    ):
+        for encoded in encoded_from(writer.place, watched(coming), encoding, ended):
+            writer.write(encoded)
+        shards = writer.finish()
+    write_record(job, part.name, {"documents": ended.count, "bytes": size, "shards": shards})
+    return size
+
+
+def encoded_from(
+    place: Place, coming: Iterable[Hashed], encoding: blocks.Encoding, ended: Ended
+) -> Iterator[Encoded]:
+    """The ids of documents from a place on; those before it have `ended`."""
+    left = place.tokens  # to be made once more, and left out
+    for name, block, digests in coming:
+        with naming(name):
+            skipped = min(place.documents - ended.count, len(digests))
+            if skipped > 0:
+                ended.add(digests[:skipped])
+                if ended.count == place.documents and ended.place(place.tokens) != place:
+                    raise ValueError("the documents are not those of the shards that are there")
+            if ended.count < place.documents or 0 < skipped == len(block.texts):
+                continue
+            if skipped > 0:
+                block = Block(block.texts[skipped:], block.number + skipped, 0, block.last)
+                digests = digests[skipped:]
+            ids, offsets = encoding.arrays(block)
+        dropped = np.uint64(min(left, len(ids)))
+        if left:
+            left -= int(dropped)
+            ids = ids[dropped:]
+            offsets = np.maximum(offsets, dropped) - dropped
+        yield Encoded(ids, offsets, bool(block.start or dropped), digests)
+    if ended.count < place.documents or left:
+        raise ValueError("there are fewer documents than in the shards that are there")
+
+
+class ShardWriter:
+    """Cuts the tokens of a part into shards, which another thread writes."""
+
+    def __init__(self, job: Job, part: Part, ended: Ended) -> None:
+        self.job = job
+        self.part = part
+        self.ended = ended
+        self.number = 0  # of the shard
+        self.place = Place()  # from which on there is something to do
+        while os.path.lexists(record_path(job, self.name)):
+            self.place = Place(*read_record(job, self.name)["place"])
+            self.number += 1
+        self.shard: ShardFiles | None = None  # if it has begun
+        self.count = 0  # tokens in it
+        self.open = self.place.tokens  # tokens so far of the document that has not ended
+        self.pool = ThreadPoolExecutor(1)
+        self.pending: list[Future[None]] = []
+        self.failed = False  # whether the other thread has
+
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        if self.shard is not None:
+            self.shard.give_up()
+
+    @property
+    def name(self) -> str:
+        return f"{self.part.name}-{self.number:05}"
+
+    def write(self, encoded: Encoded) -> None:
+        ids, offsets, continued, digests = encoded
+        done = 0  # tokens that are in shards
+        ended = 0  # documents whose end is
+        begun = int(continued)  # documents whose beginning is
+        while len(ids) > (cut := done + self.job.shard_tokens - self.count):
+            # A document begins in the shard that has its first token. One without tokens is in
+            # the shard of the token before it.
+            whole = int(np.searchsorted(offsets[1:], cut, "right"))
+            start = int(offsets[whole])  # of the document that is cut here, or comes next
+            last = whole + int(start < cut)
+            self.begin_documents(offsets[begun:last], done)
+            self.put(ids[done:cut])
+            self.ended.add(digests[ended:whole])
+            before = self.open if continued and not whole else 0
+            self.close(before + cut - start)
+            done, ended, begun = cut, whole, max(begun, last)
+        self.begin_documents(offsets[begun:-1], done)
+        self.put(ids[done:])
+        self.ended.add(digests[ended:])
+        if len(digests) == len(offsets) - 1:
+            self.open = 0
+        else:
+            before = self.open if continued and len(offsets) == 2 else 0
+            self.open = before + len(ids) - int(offsets[-2])
+
+    def begin_documents(self, starts: NDArray[np.uint64], done: int) -> None:
+        if len(starts):
+            places = starts - np.uint64(done) + np.uint64(self.count)
+            self.later(self.begin().offsets.write, places)
+
+    def put(self, ids: NDArray[Any]) -> None:
+        if len(ids):
+            self.later(self.begin().tokens.write, ids)
+            self.count += len(ids)
+
+    def begin(self) -> "ShardFiles":
+        """The shard, which may begin here."""
+        if self.shard is None:
+            self.shard = ShardFiles(self.job.folder, self.name, self.job.dtype)
+        return self.shard
+
+    def close(self, open_tokens: int) -> None:
+        """Close the shard; open_tokens: so many the document has that goes on behind it."""
+        place = self.ended.place(open_tokens)
+        self.later(self.begin().close, self.job, place)
+        self.shard, self.count = None, 0
+        self.number += 1
+
+    def later(self, work: Callable[..., object], *arguments: Any) -> None:
+        """Have the other thread do some work, unless what it did before has failed."""
+
+        def done() -> None:
+            if not self.failed:
+                self.failed = True
+                work(*arguments)
+                self.failed = False
+
+        self.pending.append(self.pool.submit(done))
+        self.wait(MOST_PENDING)
+
+    def wait(self, left: int) -> None:
+        """Wait until the other thread has so little to do; what it raises is raised here."""
+        while len(self.pending) > left:
+            self.pending.pop(0).result()
+
+    def finish(self) -> int:
+        """Close the last shard; how many there are."""
+        if self.shard is not None:
+            self.close(0)
+        self.wait(0)
+        return self.number
+
+
+class ShardFiles:
+    """The two files of a shard that is written."""
+
+    def __init__(self, folder: str, name: str, dtype: str) -> None:
+        self.name = name
+        self.tokens = ArrayFile(os.path.join(folder, f"{name}.tokens.npy"), np.dtype(dtype))
+        self.offsets = ArrayFile(os.path.join(folder, f"{name}.offsets.npy"), OFFSETS)
+
+    def close(self, job: Job, place: Place) -> None:
+        """Finish the files, and record the shard."""
+        self.offsets.write(np.array([self.tokens.count], np.uint64))
+        for file in (self.tokens, self.offsets):
+            file.close()
+        shard = Shard(
+            self.name,
+            self.tokens.count,
+            self.offsets.count - 1,
+            self.tokens.digest.hexdigest(),
+            self.offsets.digest.hexdigest(),
+        )
+        write_record(job, self.name, {"shard": shard._asdict(), "place": list(place)})
+
+    def give_up(self) -> None:
+        """Leave nothing behind."""
+        for file in (self.tokens, self.offsets):
+            file.give_up()
+
+
+class ArrayFile:
+    """A .npy file that is written, of numbers in one dimension."""
+
+    def __init__(self, path: str, dtype: "np.dtype[Any]") -> None:
+        self.path = path
+        self.dtype = dtype.newbyteorder("<")
+        self.count = 0
+        self.digest = hashlib.sha256()
+        self._opened: contextlib.AbstractContextManager[IO[bytes]] | None = None
+        self._file: IO[bytes] | None = None
+
+    def write(self, numbers: NDArray[Any]) -> None:
+        data = np.ascontiguousarray(numbers, self.dtype).view(np.uint8).data
+        with files.naming_writes(self.path):
+            self.file.write(data)
+        self.digest.update(data)
+        self.count += len(numbers)
+
+    @property
+    def file(self) -> IO[bytes]:
+        """The file, opened by the thread that writes to it."""
+        if self._file is None:
+            self._opened = new_or_same(self.path)
+            self._file = self._opened.__enter__()
+            self._file.write(written.header(self.dtype, 0))  # the number is not known yet
+        return self._file
+
+    def close(self) -> None:
+        with files.naming_writes(self.path):
+            self.file.seek(0)
+            self.file.write(written.header(self.dtype, self.count))
+        assert self._opened is not None
+        self._opened.__exit__(None, None, None)
+
+    def give_up(self) -> None:
+        if self._opened is not None:
+            reason = InterruptedError(errno.EINTR, "the shard is not finished", self.path)
+            with contextlib.suppress(InterruptedError):
+                self._opened.__exit__(type(reason), reason, None)
+
+
+# What the tokenizer was fitted on
+
+
+def fitting_hashes(tokenizer: Tokenizer) -> set[bytes]:
+    """The SHA-256 of the documents that a tokenizer was fitted on, as far as they are known."""
+    trainings = tokenizer._vocabulary.provenance
+    return {bytes.fromhex(text) for training in trainings for text in training["hashes"] or ()}
+
+
+def check_unknown(found: Hashed, fitting: set[bytes], role: str) -> None:
+    """ValueError for a document that the tokenizer was fitted on."""
+    for index, digest in enumerate(found.digests):
+        if digest in fitting:
+            raise ValueError(
+                f"document {found.block.number + index} of this {role} corpus is one of those that "
+                f"the tokenizer was fitted on (SHA-256 {digest.hex()})"
+            )
+
+
+# Files
+
+
+def naming(path: str | None) -> contextlib.AbstractContextManager[None]:
+    """What names a file, if there is one, in a ValueError."""
+    return contextlib.nullcontext() if path is None else files.naming(path)
+
+
+def record_path(job: Job, name: str) -> str:
+    return os.path.join(job.work, f"{name}.json")
+
+
+def read_record(job: Job, name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(files.read(record_path(job, name)))
+    return record
+
+
+def write_record(job: Job, name: str, record: Mapping[str, Any]) -> None:
+    with new_or_same(record_path(job, name)) as file:
+        files.write(file, json.dumps(record).encode("ascii"))
+
+
+@contextlib.contextmanager
+def new_or_same(path: str) -> Iterator[IO[bytes]]:
+    """A new file to write to, which appears complete; or, where it is there, one that is thrown
+    away: what is there has the same bytes."""
+    if os.path.lexists(path):
+        with open(os.devnull, "wb") as nothing:
+            yield nothing
+        return
+    try:
+        with files.new_file(path) as file:
+            yield file
+    except FileExistsError as error:
+        if error.filename != path:
+            raise

@@ -1,0 +1,318 @@
+"""Token shards: the ids of a corpus in files that are mapped into memory.
+
+    manifest.json               all there is to know, with a checksum of its own; written last
+    00000-00000.tokens.npy      ids, `uint16` or `uint32`
+    00000-00000.offsets.npy     `uint64`: where each document that begins in this shard does, and
+                                how many ids the shard has
+
+The ids of all shards, in the order of the manifest, are those of one document after another. A
+document may go on from one shard to the next: ids before the first offset belong to a document
+that began before. The numbers in a name are those of the part of the files that the shard was
+made of, and of the shard in it.
+"""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokbpe import arguments, files, states, written
+from tokbpe.tokenizer import Tokenizer
+
+VERSION = 1
+MANIFEST = "manifest.json"
+ROLES = ("training", "validation", "test")
+DTYPES = ("uint16", "uint32")
+OFFSETS = np.dtype("<u8")
+# How much of a file is looked at at a time.
+CHUNK_BYTES = 2**24
+
+FIELDS = {
+    "version": int,
+    "role": str,
+    "dtype": str,
+    "vocab_size": int,
+    "reserved": dict,
+    "tokenizer": str,
+    "corpus": str,
+    "options": dict,
+    "shard_tokens": int,
+    "bytes": int,
+    "documents": int,
+    "tokens": int,
+    "shards": list,
+}
+
+
+class Shard(NamedTuple):
+    """What the manifest tells of a shard."""
+
+    name: str
+    tokens: int
+    documents: int  # that begin in it
+    tokens_sha256: str  # of the numbers, without the header of the file
+    offsets_sha256: str
+
+    @property
+    def tokens_file(self) -> str:
+        return f"{self.name}.tokens.npy"
+
+    @property
+    def offsets_file(self) -> str:
+        return f"{self.name}.offsets.npy"
+
+
+class Shards:
+    """A finished folder of token shards.
+
+    folder: what `write_shards` has written.
+    tokenizer: if it is given, the shards must be of this one.
+
+    `len` is the number of tokens, and a slice gives them: as a view of the file where they stand
+    in one shard, which nothing can be written to. Files are mapped when they are first needed.
+    ValueError for a manifest that is damaged or of a newer version, for a file of another size
+    than it tells, and for another tokenizer, naming both fingerprints; OSError for what is not
+    there. `verify` looks at every byte.
+    """
+
+    def __init__(self, folder: files.Path, tokenizer: Tokenizer | None = None) -> None:
+        self.folder = os.fsdecode(folder)
+        self.manifest = read_manifest(self.folder)
+        self.shards = [Shard(**plain) for plain in self.manifest["shards"]]
+        self.dtype = np.dtype(self.manifest["dtype"]).newbyteorder("<")
+        # The number of the first token of each shard, and of what would come behind the last.
+        self.starts = np.cumsum([0, *(shard.tokens for shard in self.shards)], dtype=np.int64)
+        self._mapped: dict[str, NDArray[Any]] = {}
+        if tokenizer is not None and tokenizer.fingerprint() != self.tokenizer_fingerprint:
+            raise ValueError(
+                f"{self.folder}: the shards are of the tokenizer {self.tokenizer_fingerprint}, "
+                f"not of this one, {tokenizer.fingerprint()}"
+            )
+        for shard in self.shards:
+            self._check_size(shard.tokens_file, shard.tokens, self.dtype)
+            self._check_size(shard.offsets_file, shard.documents + 1, OFFSETS)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Shards {self.folder!r}, {self.role}, {len(self):,} tokens of "
+            f"{self.documents:,} documents in {len(self.shards)} shards>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shards, (self.folder,)
+
+    # Reading it
+
+    @property
+    def role(self) -> str:
+        """ "training", "validation" or "test"."""
+        return str(self.manifest["role"])
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return int(self.manifest["documents"])
+
+    @property
+    def tokenizer_fingerprint(self) -> str:
+        return str(self.manifest["tokenizer"])
+
+    @property
+    def corpus_fingerprint(self) -> str:
+        return str(self.manifest["corpus"])
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of what the tokens depend on: tokenizer, options, corpus."""
+        return fingerprint(self.tokenizer_fingerprint, self.manifest["options"], self.manifest)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def offsets(self) -> NDArray[np.uint64]:
+        """Where each document begins, and the number of tokens: `uint64` [documents + 1]."""
+        offsets = np.empty(self.documents + 1, np.uint64)
+        end = 0
+        for number, (shard, start) in enumerate(zip(self.shards, self.starts.tolist())):
+            found = self.shard_offsets(number)
+            offsets[end : end + shard.documents] = found[:-1]
+            offsets[end : end + shard.documents] += np.uint64(start)
+            end += shard.documents
+        offsets[-1] = len(self)
+        return offsets
+
+    def __getitem__(self, place: slice) -> NDArray[Any]:
+        if not isinstance(place, slice):
+            raise TypeError(f"tokens are read by slices, not by {arguments.type_name(place)}")
+        start, stop, step = place.indices(len(self))
+        if step != 1:
+            raise ValueError(f"a slice of tokens has the step 1, not {step}")
+        parts = [part for part in self._parts(start, stop) if len(part)]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, self.dtype), *parts])
+
+    def _parts(self, start: int, stop: int) -> Iterator[NDArray[Any]]:
+        first = int(np.searchsorted(self.starts, start, "right")) - 1
+        for number in range(first, len(self.shards)):
+            base = int(self.starts[number])
+            if base >= stop:
+                break
+            yield self.tokens(number)[max(0, start - base) : stop - base]
+
+    def tokens(self, number: int) -> NDArray[Any]:
+        """The tokens of a shard, read only."""
+        return self._array(self.shards[number].tokens_file, self.shards[number].tokens, self.dtype)
+
+    def shard_offsets(self, number: int) -> NDArray[Any]:
+        """Where documents begin in a shard, and its number of tokens."""
+        shard = self.shards[number]
+        offsets = self._array(shard.offsets_file, shard.documents + 1, OFFSETS)
+        if np.any(offsets[1:] < offsets[:-1]) or offsets[-1] != shard.tokens:
+            raise ValueError(
+                f"{self._path(shard.offsets_file)}: the offsets must rise to {shard.tokens}, the "
+                "number of tokens"
+            )
+        return offsets
+
+    def _array(self, name: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+        if name not in self._mapped:
+            self._mapped[name] = np.asarray(
+                np.memmap(self._path(name), dtype, "r", written.HEADER_BYTES, (count,))
+                if count
+                else np.empty(0, dtype)
+            )
+        return self._mapped[name]
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    # Checking it
+
+    def _check_size(self, name: str, count: int, dtype: "np.dtype[Any]") -> None:
+        size = os.stat(self._path(name)).st_size
+        expected = written.HEADER_BYTES + count * dtype.itemsize
+        if size != expected:
+            raise ValueError(
+                f"{self._path(name)}: the file has {size} bytes, but {expected} by the manifest"
+            )
+
+    def verify(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Read all files, and raise ValueError, naming the file, for the first that is damaged.
+
+        progress: called with the bytes that are read and that there are.
+        """
+        total = sum(
+            shard.tokens * self.dtype.itemsize + (shard.documents + 1) * OFFSETS.itemsize
+            for shard in self.shards
+        )
+        done = 0
+        for number, shard in enumerate(self.shards):
+            for name, count, dtype, digest in (
+                (shard.tokens_file, shard.tokens, self.dtype, shard.tokens_sha256),
+                (shard.offsets_file, shard.documents + 1, OFFSETS, shard.offsets_sha256),
+            ):
+                for size in self._verified(name, count, dtype, digest):
+                    done += size
+                    if progress is not None:
+                        progress(done, total)
+            self.shard_offsets(number)
+
+    def _verified(
+        self, name: str, count: int, dtype: "np.dtype[Any]", digest: str
+    ) -> Iterator[int]:
+        """Looks at a file; how much of it, step by step."""
+        found = hashlib.sha256()
+        size = self.manifest["vocab_size"]
+        with open(self._path(name), "rb") as file:
+            if file.read(written.HEADER_BYTES) != written.header(dtype, count):
+                raise ValueError(
+                    f"{self._path(name)}: the file is damaged: its header is not that of an array "
+                    f"of {count} {dtype.name}"
+                )
+            while data := file.read(CHUNK_BYTES):
+                found.update(data)
+                yield len(data)
+                if dtype == self.dtype and np.frombuffer(data, dtype).max() >= size:
+                    raise ValueError(
+                        f"{self._path(name)}: there are ids above {size - 1}, the highest of the "
+                        "tokenizer"
+                    )
+        if found.hexdigest() != digest:
+            raise ValueError(
+                f"{self._path(name)}: the file is damaged: its bytes do not have the checksum "
+                f"{digest} of the manifest"
+            )
+
+
+def fingerprint(tokenizer: str, options: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """The identity of an encoded corpus."""
+    return states.digest(
+        {
+            "tokenizer": tokenizer,
+            "options": dict(options),
+            "corpus": facts["corpus"],
+            "role": facts["role"],
+        }
+    )
+
+
+# The manifest
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """The data of a manifest; ValueError for one that is damaged or newer."""
+    path = os.path.join(folder, MANIFEST)
+    if os.path.isdir(folder) and not os.path.lexists(path):
+        raise FileNotFoundError(
+            errno.ENOENT, "these are no finished shards: there is no manifest", path
+        )
+    data = files.read(path)
+    with files.naming(path):
+        try:
+            plain = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"the manifest is damaged: {error}") from error
+        if not isinstance(plain, dict) or plain.get("format") != "tokbpe shards":
+            raise ValueError("this is no manifest of token shards")
+        if plain.get("version") != VERSION:
+            raise ValueError(
+                f"the manifest has version {plain.get('version')!r}; this tokbpe reads {VERSION}"
+            )
+        digest = plain.pop("sha256", None)
+        if states.digest(plain) != digest:
+            raise ValueError("the manifest is damaged: its data do not have its checksum")
+        check_fields(plain)
+    return plain
+
+
+def check_fields(plain: Mapping[str, Any]) -> None:
+    """ValueError for data that no `write_shards` has written, though the checksum is right."""
+    for name, kind in FIELDS.items():
+        if not isinstance(plain.get(name), kind):
+            raise ValueError(f"the manifest must have {name}, of the type {kind.__name__}")
+    arguments.choice(plain["role"], "role", ROLES)
+    arguments.choice(plain["dtype"], "dtype", DTYPES)
+    for shard in plain["shards"]:
+        if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
+            raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
+        if os.path.basename(str(shard["name"])) != shard["name"]:
+            raise ValueError(
+                f"a shard stands in the folder of its manifest, not at {shard['name']!r}"
+            )
+        for name in ("tokens", "documents"):
+            arguments.whole_number(shard[name], f"{name} of a shard", 0, 2**62)
+    for name in ("tokens", "documents"):
+        if sum(shard[name] for shard in plain["shards"]) != plain[name]:
+            raise ValueError(f"the {name} of the shards are not {plain[name]} together")
+
+
+def manifest_bytes(plain: Mapping[str, Any]) -> bytes:
+    """A manifest as it is written."""
+    whole = {"format": "tokbpe shards", "version": VERSION, **plain}
+    whole["sha256"] = states.digest(whole)
+    return json.dumps(whole, indent=1, sort_keys=True).encode("ascii") + b"\n"
