@@ -39,8 +39,11 @@ class Encoding(NamedTuple):
     dtype: str
     threads: int | None
 
-    def arrays(self, block: Block) -> Arrays:
-        """The ids of a block, and where each document or part in it begins and the last ends."""
+    def arrays(self, block: Block, name: Callable[[int], str] | None = None) -> Arrays:
+        """The ids of a block, and where each document or part in it begins and the last ends.
+
+        name: what a document is called in errors, by its number.
+        """
         before, behind = self.frame
         part = () if block.start else before, behind if block.last else ()
         try:
@@ -48,10 +51,18 @@ class Encoding(NamedTuple):
                 block.texts, self.finder, part, self.dtype, self.threads
             )
         except ValueError:
-            tell_of_document(
-                block, self.plan.separation, lambda text: self.encoder.count(text, self.finder)
-            )
+            self._tell_of_document(block, name or self.plan.separation.place)
             raise
+
+    def _tell_of_document(self, block: Block, name: Callable[[int], str]) -> None:
+        """Raise the ValueError of the document in a block that cannot be encoded, naming it."""
+        for number, text in enumerate(block.texts, block.number):
+            try:
+                self.encoder.count(text, self.finder)
+            except ValueError as error:
+                part = f"from byte {block.start} on" if block.start else ""
+                places = [place for place in (name(number), part) if place]
+                raise ValueError(": ".join([*places, str(error)])) from error
 
 
 def encoded(source: Source, encoding: Encoding) -> Iterator[Arrays]:
@@ -60,20 +71,6 @@ def encoded(source: Source, encoding: Encoding) -> Iterator[Arrays]:
         for block in reading.blocks(file, *encoding.plan):
             ids, offsets = encoding.arrays(block)
             yield ids, offsets[1:] if block.start else offsets
-
-
-def tell_of_document(
-    block: Block, separated: Separation, encode: Callable[[bytes], object]
-) -> None:
-    """Raise the ValueError of the document in a block that cannot be encoded, naming it."""
-    for index, text in enumerate(block.texts):
-        try:
-            encode(text)
-        except ValueError as error:
-            place = "" if separated.separator is None else f"document {block.number + index}: "
-            if block.start:
-                place += f"from byte {block.start} on: "
-            raise ValueError(f"{place}{error}") from error
 
 
 # Cutting

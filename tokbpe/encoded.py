@@ -1,7 +1,7 @@
 """A corpus as ids, with its role and an identity."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments, count_work, states
+from tokbpe.blocks import Encoding
 from tokbpe.corpus import TRAINING, VALIDATION, Corpus, share
-from tokbpe.encoding import MOST_UINT16, DocumentEncoder, Finder, Frame
 from tokbpe.progress import Progress, reporting
+from tokbpe.reading import Block
 from tokbpe.record import MOST_HASHES
 from tokbpe.vocabulary import Vocabulary
 
@@ -160,22 +161,25 @@ class Fitted(NamedTuple):
             )
 
 
+def options(
+    special: Iterable[str], bos: bool, eos: bool, add_special_tokens: bool
+) -> dict[str, Any]:
+    """How documents are encoded, as plain data; special: the tokens that are allowed."""
+    return {
+        "bos": bool(bos),
+        "eos": bool(eos),
+        "add_special_tokens": bool(add_special_tokens),
+        "allowed_special": sorted({*special}),
+    }
+
+
 def encoded(
-    corpus: Corpus,
-    encoder: DocumentEncoder,
-    finder: Finder,
-    frame: Frame,
-    options: Mapping[str, Any],
-    threads: int | None,
-    progress: Progress,
+    corpus: Corpus, encoding: Encoding, options: Mapping[str, Any], progress: Progress
 ) -> EncodedCorpus:
     """The ids of a corpus. ValueError if it is no training corpus and holds a document that the
     vocabulary was fitted on; a warning if the hashes of those were not kept."""
-    if not isinstance(corpus, Corpus):
-        raise TypeError(f"encode_corpus takes a Corpus, not {arguments.type_name(corpus)}")
-    vocabulary = encoder.vocabulary
+    vocabulary = encoding.encoder.vocabulary
     fitted = None if corpus.role == TRAINING else Fitted.of(vocabulary)
-    dtype = "uint16" if len(vocabulary) <= MOST_UINT16 + 1 else "uint32"
     tokens = bytearray()
     offsets = [np.zeros(1, np.uint64)]
     with reporting(progress, "B", unit_scale=True) as report:
@@ -183,17 +187,13 @@ def encoded(
         for documents, first in count_work.batches(corpus, told):
             if fitted is not None:
                 fitted.refuse(documents, first, corpus)
-            try:
-                ids, places = encoder.encode_batch_arrays(documents, finder, frame, dtype, threads)
-            except ValueError:
-                tell_of_document(documents, first, corpus, encoder, finder)
-                raise
+            ids, places = encoding.arrays(Block(documents, first), corpus.name)
             tokens += ids.data
             offsets.append(places[1:] + offsets[-1][-1])
     if fitted is not None:
         fitted.refuse_all(corpus)
     return EncodedCorpus(
-        np.frombuffer(tokens, dtype),
+        np.frombuffer(tokens, encoding.dtype),
         np.concatenate(offsets),
         corpus.role,
         vocabulary.fingerprint(),
@@ -201,18 +201,3 @@ def encoded(
         options,
         checked=fitted is not None and fitted.complete,
     )
-
-
-def tell_of_document(
-    documents: Sequence[bytes],
-    first: int,
-    corpus: Corpus,
-    encoder: DocumentEncoder,
-    finder: Finder,
-) -> None:
-    """Raise the ValueError of the document that cannot be encoded, naming it."""
-    for number, document in enumerate(documents, first):
-        try:
-            encoder.count(document, finder)
-        except ValueError as error:
-            raise ValueError(f"{corpus.name(number)}: {error}") from error

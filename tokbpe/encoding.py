@@ -344,6 +344,11 @@ def id_type(dtype: object, vocabulary: Vocabulary) -> str:
     return name
 
 
+def smallest_type(vocabulary: Vocabulary) -> str:
+    """The name of the smallest type of ids that holds all of a vocabulary."""
+    return "uint16" if len(vocabulary) <= MOST_UINT16 + 1 else "uint32"
+
+
 def framed(ids: NDArray[np.uint32], frame: Frame) -> NDArray[np.uint32]:
     """Ids with those that come before and behind."""
     before, behind = frame

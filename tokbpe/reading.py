@@ -51,6 +51,10 @@ class Separation(NamedTuple):
         """How much of a separator can stand at the end of what has none."""
         return len(self.separator) - 1 if self.separator else 0
 
+    def place(self, number: int) -> str:
+        """What a document of a file is called; "" for the only one."""
+        return "" if self.separator is None else f"document {number}"
+
     def split(self, data: bytes) -> list[bytes]:
         """The documents that end in some bytes, and what is behind them."""
         if self.separator is None:

@@ -31,7 +31,7 @@ from itertools import zip_longest
 from typing import Any
 
 from tokbpe import arguments, files, reading
-from tokbpe.encoding import MOST_UINT16
+from tokbpe.encoding import smallest_type
 from tokbpe.parts import Part, files_of, hashed_blocks, parts_of
 from tokbpe.progress import Progress
 from tokbpe.shard_work import STOP, WORK, Job, Report, new_or_same, read_record, write_part
@@ -108,7 +108,7 @@ def write_shards(
             "add_special_tokens": add_special_tokens,
         },
         role_of(role, corpus),
-        dtype or ("uint16" if tokenizer.vocab_size <= MOST_UINT16 + 1 else "uint32"),
+        dtype or smallest_type(tokenizer._vocabulary),
         arguments.whole_number(shard_tokens, "shard_tokens", 1, MOST_SHARD_TOKENS),
         arguments.threads(1 if threads is None and executor is not None else threads),
     )

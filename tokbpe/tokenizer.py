@@ -27,7 +27,15 @@ from tokbpe.corpus import Corpus
 from tokbpe.counting import PieceCounts
 from tokbpe.decoding import DocumentDecoder
 from tokbpe.encoded import EncodedCorpus
-from tokbpe.encoding import CACHE_BYTES, Arrays, DocumentEncoder, ShortCut, framed, id_type
+from tokbpe.encoding import (
+    CACHE_BYTES,
+    Arrays,
+    DocumentEncoder,
+    ShortCut,
+    framed,
+    id_type,
+    smallest_type,
+)
 from tokbpe.methods import Merge, Options
 from tokbpe.offsets import Encoded, EncodedBytes, Locator, character_spans
 from tokbpe.patterns import Pattern
@@ -569,7 +577,7 @@ class Tokenizer(TokenizerFiles):
         threads: int | None = None,
         block_bytes: int = reading.BLOCK_BYTES,
     ) -> blocks.Encoding:
-        """How files are encoded, for `encode_file` and for shards."""
+        """How files and corpora are encoded."""
         encoder = self._encoder
         vocabulary = self._vocabulary
         tokens = arguments.special_choice(allowed_special, vocabulary.special_tokens)
@@ -605,22 +613,19 @@ class Tokenizer(TokenizerFiles):
         cannot be made, which a warning says; of imported vocabularies they never are. ValueError,
         naming the document, for one that cannot be encoded.
         """
-        encoder = self._encoder
+        if not isinstance(corpus, Corpus):
+            raise TypeError(f"encode_corpus takes a Corpus, not {arguments.type_name(corpus)}")
         tokens = arguments.special_choice(allowed_special, self._vocabulary.special_tokens)
-        return encoded.encoded(
-            corpus,
-            encoder,
-            encoder.finder(allowed_special),
-            self._frame(bos, eos, add_special_tokens),
-            {
-                "bos": bool(bos),
-                "eos": bool(eos),
-                "add_special_tokens": bool(add_special_tokens),
-                "allowed_special": sorted({*tokens}),
-            },
-            arguments.threads(threads),
-            progress,
+        encoding = self._encoding(
+            allowed_special=allowed_special,
+            bos=bos,
+            eos=eos,
+            add_special_tokens=add_special_tokens,
+            dtype=smallest_type(self._vocabulary),
+            threads=threads,
         )
+        options = encoded.options(tokens, bos, eos, add_special_tokens)
+        return encoded.encoded(corpus, encoding, options, progress)
 
     def encode_with_offsets(
         self,
