@@ -230,42 +230,18 @@ def test_dtype_follows_the_vocabulary(tmp_path, tokenizer):
 # Which files
 
 
-def test_files_folders_and_globs(tmp_path, monkeypatch):
-    for name in ("b/2.txt", "b/1.txt", "b/c/3.md", "a.txt", "[x].txt"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+def test_which_files_there_are_does_not_depend_on_the_folder(tmp_path, monkeypatch):
+    folder_with(tmp_path / "in", ["low", "slow"])
+    (tmp_path / "in" / ".hidden").write_text("no")
     monkeypatch.chdir(tmp_path)
-
-    def names(source):
-        return [os.path.relpath(file.path, tmp_path) for file in files_of(source)]
-
-    assert names("a.txt") == ["a.txt"]
-    assert names(Path("b")) == ["b/1.txt", "b/2.txt", "b/c/3.md"]
-    assert names(["b/*.txt", "a.txt"]) == ["b/1.txt", "b/2.txt", "a.txt"]
-    assert names("**/*.md") == ["b/c/3.md"]
-    assert names("[x].txt") == ["[x].txt"]  # there is a file of this name
-    with pytest.raises(FileNotFoundError, match="no file matches"):
-        files_of("*.zip")
-    with pytest.raises(FileNotFoundError):
-        files_of("absent")
-    os.symlink("a.txt", "link")
-    os.symlink(tmp_path / "b", "b/c/folder")
-    for source in ("link", "b"):
-        with pytest.raises(ValueError, match="a symbolic link is not followed"):
-            files_of(source)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
-def test_what_is_no_file(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="pipe: this is no regular file"):
-        files_of(tmp_path)
+    expected = [str(tmp_path / "in" / name) for name in ("000.txt", "001.txt")]
+    for source in ("in", Path("in"), b"in", ["in/000.txt", "in/001.*"], "in/*", tmp_path / "in"):
+        assert [file.path for file in files_of(source)] == expected
 
 
 def test_parts_depend_on_sizes_alone(tmp_path):
     found = files_of(folder_with(tmp_path / "in", ["x" * size for size in (3, 4, 0, 9, 1, 1)]))
-    sizes = [[file.size for file in part.files] for part in parts_of(found, 5)]
+    sizes = [[file.state[0] for file in part.files] for part in parts_of(found, 5)]
     assert sizes == [[3, 4], [0, 9], [1, 1]]
     assert [part.number for part in parts_of(found, 5)] == [0, 1, 2]
 
@@ -326,9 +302,9 @@ def test_what_has_a_record_is_not_encoded_again(tmp_path, tokenizer, monkeypatch
     encoded = []
     arrays = tokbpe.blocks.Encoding.arrays
 
-    def watched(self, block):
+    def watched(self, block, name):
         encoded.extend(block.texts)
-        return arrays(self, block)
+        return arrays(self, block, name)
 
     monkeypatch.setattr(tokbpe.blocks.Encoding, "arrays", watched)
     write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options)
@@ -450,8 +426,8 @@ def test_a_full_disk(tmp_path, tokenizer, monkeypatch):
 def test_what_fails_before_any_shard_leaves_nothing(tmp_path, kind, monkeypatch):
     monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
     tokenizer = Tokenizer("low er")
-    source = folder_with(tmp_path / "in", ["lox", "low"])
-    message = re.escape(f"{source / '000.txt'}: byte 0x78 at byte position 2")
+    source = folder_with(tmp_path / "in", ["lox", "lox"])
+    message = rf"{re.escape(str(source))}/00[01]\.txt: byte 0x78 at byte position 2"
     for out in (tmp_path / "new", tmp_path / "empty"):
         if out.name == "empty":
             out.mkdir()
@@ -493,8 +469,8 @@ def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
 
 
 def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
-    options = {"documents": "whole"}
-    job = shard_work.Job(str(tmp_path), tokenizer, options, "training", "uint16", 10, None)
+    source = {"documents": "whole", "field": "text"}
+    job = shard_work.Job(str(tmp_path), tokenizer, source, {}, "training", "uint16", 10, None)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "stop").touch()
     (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)
@@ -538,9 +514,10 @@ def test_progress(tmp_path, tokenizer, capsys):
         ({"threads": 0}, ValueError, "threads must be from 1 to"),
         ({"progress": 5}, TypeError, "progress must be a bool or a function, not int"),
         ({"tokenizer": 5}, TypeError, "tokenizer must be a Tokenizer, not int"),
-        ({"source": b"x"}, TypeError, "source must be paths or a corpus, not bytes"),
-        ({"source": [b"x"]}, TypeError, "a path must be str or os.PathLike, not bytes"),
-        ({"source": 5}, TypeError, "source must be paths or a corpus, not int"),
+        ({"source": b"x"}, FileNotFoundError, "No such file"),
+        ({"source": [5]}, TypeError, "expected str, bytes or os.PathLike object, not int"),
+        ({"source": 5}, TypeError, "paths must be a path or several, not int"),
+        ({"field": 5}, TypeError, "field must be a name, not int"),
         ({"source": []}, ValueError, "nothing to write: 0 documents have no tokens"),
         ({"source": Corpus([])}, ValueError, "nothing to write: 0 documents have no tokens"),
         ({"source": Corpus(["a", 5])}, TypeError, "document 1 must be str or bytes, not int"),
@@ -575,18 +552,24 @@ def test_a_file_that_changes(tmp_path, tokenizer, monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(sharding, "write_part", later)
-    with pytest.raises(OSError, match="the file was changed since the work was begun") as raised:
+    with pytest.raises(OSError, match="the file has changed since it was listed") as raised:
         write_shards(source, tokenizer, tmp_path / "out")
     assert raised.value.filename == str(source / "001.txt")
 
 
 @pytest.mark.parametrize("role", ["validation", "test"])
 def test_documents_that_the_tokenizer_was_fitted_on(tmp_path, tokenizer, role):
-    message = f"document 1 of this {role} corpus is one of those that the tokenizer was fitted on"
-    with pytest.raises(ValueError, match=message):
+    message = f"the tokenizer was fitted on this document, so it cannot be {role} data"
+    with pytest.raises(ValueError, match=f"^document 1: {message}"):
         write_shards(Corpus(["new", "slow"], role), tokenizer, tmp_path / "out")
     source = folder_with(tmp_path / "in", ["new", "slow"])
-    with pytest.raises(ValueError, match="001.txt: document 0 of this"):
+    with pytest.raises(ValueError, match=f"in/001.txt: {message}"):
+        write_shards(source, tokenizer, tmp_path / "out", role=role)
+    (source / "001.txt").write_text("new\nslow\n")
+    with pytest.raises(ValueError, match=f"in/001.txt: document 1: {message}"):
+        write_shards(source, tokenizer, tmp_path / "out", role=role, documents="line")
+    (source / "002.jsonl").write_text('{"text": "new"}\n{"text": "slow"}\n')
+    with pytest.raises(ValueError, match=f"in/002.jsonl: line 2: {message}"):
         write_shards(source, tokenizer, tmp_path / "out", role=role)
     assert not (tmp_path / "out").exists()
     assert write_shards(Corpus(["new", "slow "], role), tokenizer, tmp_path / "out").role == role
@@ -596,9 +579,23 @@ def test_documents_that_the_tokenizer_was_fitted_on(tmp_path, tokenizer, role):
 def test_too_many_fitting_documents_to_know(tmp_path, monkeypatch):
     monkeypatch.setattr(tokbpe.record.Record.__init__, "__defaults__", (1,))
     tokenizer = Tokenizer(CORPUS, method="bpe", vocabulary_size=260)
-    with pytest.warns(UserWarning, match="too many documents to keep the hash of each") as warned:
+    with pytest.warns(UserWarning, match="cannot be checked that this test corpus") as warned:
         write_shards(Corpus(["slow"], "test"), tokenizer, tmp_path / "out")
     assert warned[0].filename == __file__
+    with (
+        pytest.warns(UserWarning, match="cannot be checked"),
+        pytest.raises(ValueError, match="on these very 2 documents, from document 0 on, so they"),
+    ):
+        write_shards(Corpus(CORPUS, "test"), tokenizer, tmp_path / "all")
+    source = folder_with(tmp_path / "in", CORPUS)
+    with (
+        pytest.warns(UserWarning, match="cannot be checked"),
+        pytest.raises(ValueError, match="on these very 2 documents, from .*000.txt on"),
+    ):
+        write_shards(source, tokenizer, tmp_path / "files", role="test")
+    for folder in ("all", "files"):
+        with pytest.raises(FileNotFoundError, match="no finished shards"):
+            Shards(tmp_path / folder)
 
 
 # Reading

@@ -39,7 +39,10 @@ NOBODY_READS = 141  # as a shell reports SIGPIPE
 
 ARRAY_START = b"\x93NUMPY"
 # What `verify` shows of a manifest.
-VERIFIED = ("role", "dtype", "bytes", "documents", "tokens", "options", "tokenizer", "corpus")
+VERIFIED = (
+    *("role", "dtype", "bytes", "documents", "tokens"),
+    *("source", "options", "tokenizer", "corpus"),
+)
 LONGEST_ID = 10  # digits
 PARQUET = ".parquet"
 LONGEST_SHOWN = 40  # bytes of what is no id
@@ -335,6 +338,7 @@ def shard(arguments: argparse.Namespace) -> Iterator[str | bytes]:
             tokenizer,
             arguments.output,
             documents=arguments.documents,
+            field=arguments.field,
             role=arguments.role,
             allowed_special=allowed_special(arguments),
             bos=arguments.bos,
@@ -358,7 +362,7 @@ def shard(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 def verify(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     tokenizer = None if arguments.tokenizer is None else Tokenizer.load(arguments.tokenizer)
     shards = Shards(arguments.folder, tokenizer)
-    shards.verify()
+    shards.verify(progress=on_terminal(sys.stderr))
     facts = {
         "folder": shards.folder,
         **{name: shards.manifest[name] for name in VERIFIED},

@@ -1,7 +1,7 @@
 """A corpus as ids, with its role and an identity."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -63,16 +63,7 @@ class EncodedCorpus:
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of all that tells the tokens: the fingerprints of tokenizer and
         corpus, the options, the part; and of the role."""
-        return states.digest(
-            {
-                "version": VERSION,
-                "tokenizer": self.tokenizer,
-                "corpus": self.corpus,
-                "role": self.role,
-                "options": dict(self.options),
-                "part": None if self.part is None else [*self.part],
-            }
-        )
+        return identity(self.tokenizer, self.corpus, self.role, self.options, self.part)
 
     def split(self, validation: float | int = 0.1) -> tuple["EncodedCorpus", "EncodedCorpus"]:
         """The tokens but for the last ones, as training data, and these, as validation data.
@@ -136,29 +127,61 @@ class Fitted(NamedTuple):
             not forgotten and vocabulary.trained,
         )
 
-    def refuse(self, documents: Iterable[bytes], first: int, corpus: Corpus) -> None:
-        """ValueError if any of some documents is known; first: the number of the first one."""
-        for number, document in enumerate(documents, first):
-            if hashlib.sha256(document).digest() in self.hashes:
+    def refuse(
+        self, digests: Iterable[bytes], first: int, name: Callable[[int], str], role: str
+    ) -> None:
+        """ValueError if any of some documents is known.
+
+        digests: the SHA-256 of each. first: the number of the first one. name: what a document is
+        called, by its number. role: what they were to be for.
+        """
+        for number, digest in enumerate(digests, first):
+            if digest in self.hashes:
                 raise ValueError(
-                    f"{corpus.name(number)}: the tokenizer was fitted on this document, "
-                    f"so it cannot be {corpus.role} data"
+                    f"{name(number)}: the tokenizer was fitted on this document, "
+                    f"so it cannot be {role} data"
                 )
 
-    def refuse_all(self, corpus: Corpus) -> None:
-        """ValueError if the documents together are those of a training; a warning if there is one
-        of which more is not known."""
-        if corpus.fingerprint() in self.fingerprints:
+    def refuse_all(self, fingerprint: str, documents: int, first: str, role: str) -> None:
+        """ValueError if all documents together are those of a training; first: what the first
+        one is called."""
+        if fingerprint in self.fingerprints:
             raise ValueError(
-                f"the tokenizer was fitted on these very {len(corpus)} documents, from "
-                f"{corpus.name(0)} on, so they cannot be {corpus.role} data"
+                f"the tokenizer was fitted on these very {documents} documents, from {first} on, "
+                f"so they cannot be {role} data"
             )
+
+    def tell_of_forgotten(self, role: str) -> None:
+        """A warning if there is a training of whose documents no more is known."""
         if self.forgotten:
             arguments.warn(
                 "the hashes of the documents that the tokenizer was fitted on are not known "
                 f"(they are kept for up to {MOST_HASHES} documents), so it cannot be checked that "
-                f"this {corpus.role} corpus holds none of them"
+                f"this {role} corpus holds none of them"
             )
+
+
+def identity(
+    tokenizer: str,
+    corpus: str,
+    role: str,
+    options: Mapping[str, Any],
+    part: tuple[int, int] | None = None,
+) -> str:
+    """SHA-256, in hexadecimal, of all that tells the tokens of a corpus, and of their role.
+
+    tokenizer, corpus: fingerprints. part: the first token and the end of it, in the whole.
+    """
+    return states.digest(
+        {
+            "version": VERSION,
+            "tokenizer": tokenizer,
+            "corpus": corpus,
+            "role": role,
+            "options": dict(options),
+            "part": None if part is None else [*part],
+        }
+    )
 
 
 def options(
@@ -186,12 +209,14 @@ def encoded(
         told = count_work.counter_of(report, corpus.known_bytes)
         for documents, first in count_work.batches(corpus, told):
             if fitted is not None:
-                fitted.refuse(documents, first, corpus)
+                digests = (hashlib.sha256(document).digest() for document in documents)
+                fitted.refuse(digests, first, corpus.name, corpus.role)
             ids, places = encoding.arrays(Block(documents, first), corpus.name)
             tokens += ids.data
             offsets.append(places[1:] + offsets[-1][-1])
     if fitted is not None:
-        fitted.refuse_all(corpus)
+        fitted.refuse_all(corpus.fingerprint(), len(corpus), corpus.name(0), corpus.role)
+        fitted.tell_of_forgotten(corpus.role)
     return EncodedCorpus(
         np.frombuffer(tokens, encoding.dtype),
         np.concatenate(offsets),

@@ -1,33 +1,22 @@
 """The documents that shards are made of: files in parts, or a corpus, hashed as they are read."""
 
-import errno
-import glob
 import hashlib
 import os
-import stat
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple
 
-from tokbpe import arguments, blocks, reading
+from tokbpe import arguments, blocks, reading, sources
 from tokbpe.reading import Block
-
-Path: TypeAlias = str | os.PathLike[str]
-
-
-class File(NamedTuple):
-    """A file, and what tells whether it has changed."""
-
-    path: str
-    size: int
-    changed: int
+from tokbpe.sources import Listed, Paths
 
 
 class Part(NamedTuple):
     """Some of the files."""
 
     number: int
-    files: tuple[File, ...]
+    files: tuple[Listed, ...]
 
     @property
     def name(self) -> str:
@@ -35,62 +24,34 @@ class Part(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        return sum(file.size for file in self.files)
+        """How many the files have."""
+        return sum(size for _, (size, _) in self.files)
 
 
-def files_of(source: Path | Iterable[Path]) -> list[File]:
-    """The files of paths, in order; symbolic links, and what is no regular file, are refused."""
-    if isinstance(source, (str, os.PathLike)):
-        source = [source]
-    if isinstance(source, (*arguments.BUFFER_TYPES, Mapping)) or not isinstance(source, Iterable):
-        raise TypeError(f"source must be paths or a corpus, not {arguments.type_name(source)}")
-    paths: list[str] = []
-    for path in source:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"a path must be str or os.PathLike, not {arguments.type_name(path)}")
-        paths += paths_below(os.fspath(path))
-    return [file_at(path) for path in paths]
+def files_of(paths: Paths) -> list[Listed]:
+    """The files of paths, under names that hold in any folder that a process works in."""
+    found = sources.list_files(paths)
+    return [file._replace(path=os.path.abspath(file.path)) for file in found]
 
 
-def paths_below(path: str) -> Iterator[str]:
-    """A path, or what a glob or a folder stands for."""
-    if os.path.islink(path):
-        raise ValueError(f"{path}: a symbolic link is not followed")
-    if os.path.isdir(path):
-        for entry in sorted(os.listdir(path)):
-            yield from paths_below(os.path.join(path, entry))
-    elif glob.has_magic(path) and not os.path.lexists(path):
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise FileNotFoundError(errno.ENOENT, "no file matches", path)
-        yield from (match for match in matches if not os.path.isdir(match))
-    else:
-        yield path
-
-
-def file_at(path: str) -> File:
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"{path}: this is no regular file")
-    return File(os.path.abspath(path), status.st_size, status.st_mtime_ns)
-
-
-def parts_of(found: Iterable[File], size: int) -> list[Part]:
+def parts_of(found: Iterable[Listed], size: int) -> list[Part]:
     """Files one after another in parts, each closed when it has so many bytes."""
     parts: list[Part] = []
-    group: list[File] = []
+    group: list[Listed] = []
+    held = 0
     for file in found:
         group.append(file)
-        if sum(file.size for file in group) >= size:
+        held += file.state[0]
+        if held >= size:
             parts.append(Part(len(parts), tuple(group)))
-            group = []
+            group, held = [], 0
     return [*parts, Part(len(parts), tuple(group))] if group else parts
 
 
 class Hashed(NamedTuple):
-    """A block of documents of a file, and the SHA-256 of those that end in it."""
+    """A block of documents of one file or corpus, and the SHA-256 of those that end in it."""
 
-    name: str | None
+    name: Callable[[int], str]  # of a document, by its number
     block: Block
     digests: list[bytes]
 
@@ -99,9 +60,33 @@ class Hashed(NamedTuple):
         return sum(map(len, self.block.texts))
 
 
-def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[Hashed]:
-    """The documents of a part."""
-    for name, block in part_blocks(part, corpus, plan):
+def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Iterator[Hashed]:
+    """The documents of a part: of its files, or of a corpus that is there in the place of these.
+
+    field: what holds the text of a document where documents are records.
+    """
+    if corpus is not None:
+        found = grouped(arguments.documents(corpus), plan.size)
+        yield from hashed(names_in(None, corpus, plan), found)
+    for file in part.files:
+        with sources.contents(file) as data:
+            if sources.has_records(file.path):
+                records = sources.records(data, file.path, field)
+                found = grouped(arguments.documents(records), plan.size)
+            else:
+                found = reading.blocks(data, *plan)
+            yield from hashed(names_in(file, corpus, plan), found)
+
+
+def names_in(file: Listed | None, corpus: Any, plan: blocks.Plan) -> Callable[[int], str]:
+    """What a document of a file, or of a corpus, is called, by its number there."""
+    if file is None:
+        return getattr(corpus, "name", sources.Given.name)
+    return partial(sources.place, file.path, plan.separation)
+
+
+def hashed(name: Callable[[int], str], found: Iterable[Block]) -> Iterator[Hashed]:
+    for block in found:
         if block.start == 0 and block.last:
             digests = [hashlib.sha256(text).digest() for text in block.texts]
         else:  # a part of a document
@@ -110,20 +95,6 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[Hashed
             digest.update(block.texts[0])
             digests = [digest.digest()] if block.last else []
         yield Hashed(name, block, digests)
-
-
-def part_blocks(part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[tuple[str | None, Block]]:
-    if corpus is not None:
-        for block in grouped(arguments.documents(corpus), plan.size):
-            yield None, block
-    for planned in part.files:
-        with open(planned.path, "rb") as file:
-            if reading.state(file) != planned[1:]:
-                raise OSError(
-                    errno.EIO, "the file was changed since the work was begun", planned.path
-                )
-            for block in reading.blocks(file, *plan):
-                yield planned.path, block
 
 
 def grouped(documents: Iterator[bytes], size: int) -> Iterator[Block]:

@@ -22,9 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import blocks, files, reading, written
-from tokbpe.parts import File, Hashed, Part, ahead, hashed_blocks
+from tokbpe.corpus import TRAINING
+from tokbpe.encoded import Fitted
+from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
 from tokbpe.shards import OFFSETS, Shard
+from tokbpe.sources import Listed
 from tokbpe.tokenizer import Tokenizer
 
 WORK = "work"
@@ -32,7 +35,8 @@ STOP = "stop"
 # How much the thread that writes may have to do, in blocks.
 MOST_PENDING = 4
 
-Report: TypeAlias = Callable[[int], object]
+# Called with the bytes of each piece of work that is done.
+Add: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Job:
 
     folder: str
     tokenizer: Tokenizer | bytes  # or pickled, for other processes
-    options: Mapping[str, Any]
+    source: Mapping[str, Any]  # what is a document of a file
+    options: Mapping[str, Any]  # how each is encoded
     role: str
     dtype: str
     shard_tokens: int
@@ -58,11 +63,20 @@ class Job:
         )
 
     def encoding(self) -> blocks.Encoding:
-        documents = self.options["documents"]
+        documents = self.source["documents"]
         if documents not in (reading.WHOLE, reading.LINE):
             documents = documents.encode("utf-8", "surrogateescape")
-        options = {**self.options, "documents": documents}
-        return self.of()._encoding(**options, dtype=self.dtype, threads=self.threads)
+        return self.of()._encoding(
+            documents=documents, **self.options, dtype=self.dtype, threads=self.threads
+        )
+
+    def hashed(self, part: Part, corpus: Any, plan: blocks.Plan) -> Iterator[Hashed]:
+        """The documents of a part."""
+        return hashed_blocks(part, corpus, plan, self.source["field"])
+
+    def fitted(self) -> Fitted | None:
+        """What the documents must not be of; None: these may be any."""
+        return None if self.role == TRAINING else Fitted.of(self.of()._vocabulary)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -75,6 +89,7 @@ class Job:
         return {
             "tokenizer": self.fingerprint,
             "corpus": corpus,
+            "source": dict(self.source),
             "options": dict(self.options),
             "role": self.role,
             "dtype": self.dtype,
@@ -83,9 +98,9 @@ class Job:
             "reserved": tokenizer.reserved,
         }
 
-    def plan(self, found: Sequence[File]) -> dict[str, Any]:
+    def plan(self, found: Sequence[Listed]) -> dict[str, Any]:
         """What must be the same for the work to go on."""
-        return {**self.facts(""), "files": [list(file) for file in found]}
+        return {**self.facts(""), "files": found}
 
 
 @lru_cache(1)
@@ -127,19 +142,16 @@ class Encoded(NamedTuple):
     digests: Sequence[bytes]  # of those that end here, which the last one may not
 
 
-def write_part(job: Job, part: Part, corpus: Any = None, report: Report | None = None) -> int:
+def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None) -> int:
     """Write the shards of a part that are not there yet; how many bytes the part has."""
     if os.path.lexists(record_path(job, part.name)):
         size = int(read_record(job, part.name)["bytes"])
-        if report is not None:
-            report(size)
+        if add is not None:
+            add(size)
         return size
     size = 0
     encoding = job.encoding()
-    if corpus is not None:  # in which documents have numbers
-        apart = encoding.plan._replace(separation=reading.Separation(b""))
-        encoding = encoding._replace(plan=apart)
-    fitting = fitting_hashes(job.of()) if job.role != "training" else set()
+    fitted = job.fitted()
     ended = Ended()
 
     def watched(found: Iterator[Hashed]) -> Iterator[Hashed]:
@@ -147,18 +159,18 @@ def write_part(job: Job, part: Part, corpus: Any = None, report: Report | None =
         for item in found:
             if os.path.lexists(os.path.join(job.work, STOP)):
                 raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
-            with naming(item.name):
-                check_unknown(item, fitting, job.role)
+            if fitted is not None:
+                fitted.refuse(item.digests, item.block.number, item.name, job.role)
             hashes.write(b"".join(item.digests))
             yield item
             size += item.size
-            if report is not None:
-                report(item.size)
+            if add is not None:
+                add(item.size)
 
     with (
         new_or_same(os.path.join(job.work, f"{part.name}.hashes")) as hashes,
         ShardWriter(job, part, ended) as writer,
-        contextlib.closing(ahead(hashed_blocks(part, corpus, encoding.plan))) as coming,
+        contextlib.closing(ahead(job.hashed(part, corpus, encoding.plan))) as coming,
     ):
         for encoded in encoded_from(writer.place, watched(coming), encoding, ended):
             writer.write(encoded)
@@ -173,18 +185,20 @@ def encoded_from(
     """The ids of documents from a place on; those before it have `ended`."""
     left = place.tokens  # to be made once more, and left out
     for name, block, digests in coming:
-        with naming(name):
-            skipped = min(place.documents - ended.count, len(digests))
-            if skipped > 0:
-                ended.add(digests[:skipped])
-                if ended.count == place.documents and ended.place(place.tokens) != place:
-                    raise ValueError("the documents are not those of the shards that are there")
-            if ended.count < place.documents or 0 < skipped == len(block.texts):
-                continue
-            if skipped > 0:
-                block = Block(block.texts[skipped:], block.number + skipped, 0, block.last)
-                digests = digests[skipped:]
-            ids, offsets = encoding.arrays(block)
+        skipped = min(place.documents - ended.count, len(digests))
+        if skipped > 0:
+            ended.add(digests[:skipped])
+            if ended.count == place.documents and ended.place(place.tokens) != place:
+                raise ValueError(
+                    f"{name(block.number + skipped - 1)}: the documents up to this one are not "
+                    "those of the shards that are there"
+                )
+        if ended.count < place.documents or 0 < skipped == len(block.texts):
+            continue
+        if skipped > 0:
+            block = Block(block.texts[skipped:], block.number + skipped, 0, block.last)
+            digests = digests[skipped:]
+        ids, offsets = encoding.arrays(block, name)
         dropped = np.uint64(min(left, len(ids)))
         if left:
             left -= int(dropped)
@@ -369,31 +383,7 @@ class ArrayFile:
                 self._opened.__exit__(type(reason), reason, None)
 
 
-# What the tokenizer was fitted on
-
-
-def fitting_hashes(tokenizer: Tokenizer) -> set[bytes]:
-    """The SHA-256 of the documents that a tokenizer was fitted on, as far as they are known."""
-    trainings = tokenizer._vocabulary.provenance
-    return {bytes.fromhex(text) for training in trainings for text in training["hashes"] or ()}
-
-
-def check_unknown(found: Hashed, fitting: set[bytes], role: str) -> None:
-    """ValueError for a document that the tokenizer was fitted on."""
-    for index, digest in enumerate(found.digests):
-        if digest in fitting:
-            raise ValueError(
-                f"document {found.block.number + index} of this {role} corpus is one of those that "
-                f"the tokenizer was fitted on (SHA-256 {digest.hex()})"
-            )
-
-
 # Files
-
-
-def naming(path: str | None) -> contextlib.AbstractContextManager[None]:
-    """What names a file, if there is one, in a ValueError."""
-    return contextlib.nullcontext() if path is None else files.naming(path)
 
 
 def record_path(job: Job, name: str) -> str:

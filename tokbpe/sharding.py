@@ -23,19 +23,21 @@ import os
 import pickle
 import secrets
 import shutil
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed, wait
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from tokbpe import arguments, files, reading
+from tokbpe import arguments, files, reading, sources
+from tokbpe.corpus import ROLES, TRAINING
+from tokbpe.encoded import options
 from tokbpe.encoding import smallest_type
-from tokbpe.parts import Part, files_of, hashed_blocks, parts_of
-from tokbpe.progress import Progress
-from tokbpe.shard_work import STOP, WORK, Job, Report, new_or_same, read_record, write_part
-from tokbpe.shards import CHUNK_BYTES, MANIFEST, ROLES, Shards, manifest_bytes
+from tokbpe.parts import Part, files_of, names_in, parts_of
+from tokbpe.progress import Progress, Report, checked, reporting
+from tokbpe.shard_work import STOP, WORK, Add, Job, new_or_same, read_record, write_part
+from tokbpe.shards import CHUNK_BYTES, MANIFEST, Shards, manifest_bytes
+from tokbpe.sources import Listed
 from tokbpe.tokenizer import Tokenizer
 
 SHARD_TOKENS = 10**8
@@ -52,6 +54,7 @@ def write_shards(
     folder: files.Path,
     *,
     documents: str | bytes = reading.WHOLE,
+    field: str = "text",
     role: str | None = None,
     allowed_special: Collection[str] | str = (),
     bos: bool = False,
@@ -65,10 +68,11 @@ def write_shards(
 ) -> Shards:
     """Encode documents into a folder of token shards, which `Shards` reads.
 
-    source: a path, or several: files, globs, or folders, of which all files below are taken in
-        the order of their names; or a corpus: what has a `role` and gives its documents each time
-        that it is iterated over.
-    documents: what a document is in a file, as in `Tokenizer.encode_file`.
+    source: a path, or several, of files of all kinds that `Corpus.from_files` takes, chosen as it
+        does; or a corpus: a `Corpus`, a `StreamedCorpus`, or what else has a `role` and gives its
+        documents each time that it is iterated over. Text files may be of any size.
+    documents: what a document is in a text file, as in `Tokenizer.encode_file`.
+    field: of JSON Lines and Parquet: the name of what holds the text of a document.
     role: "training" (the default), "validation" or "test"; that of a corpus is its own.
     allowed_special, bos, eos, add_special_tokens: as in `Tokenizer.encode`, for each document.
     dtype: of the ids; by default "uint16" if it holds all of the vocabulary, else "uint32".
@@ -77,7 +81,8 @@ def write_shards(
         encoded at the same time. Shards do not depend on it.
     threads: how many encode; by default as many as there are cores, with an executor one each.
     progress: True for a progress bar on a terminal, or a function that is called with the bytes
-        done and those that there are, 0 where that is not known.
+        done and those that there are, None for these where they are not known, as of a packed
+        file.
 
     When it is killed, or the disk is full, the same call goes on where it stood, and the shards
     are the same as if nothing had happened. When they are finished already it finds that all
@@ -90,23 +95,16 @@ def write_shards(
     """
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a Tokenizer, not {arguments.type_name(tokenizer)}")
-    if not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(
-            f"progress must be a bool or a function, not {arguments.type_name(progress)}"
-        )
+    checked(progress)
+    special = arguments.special_choice(allowed_special, tokenizer.special_tokens)
     corpus = source if hasattr(source, "role") else None
     if corpus is not None and executor is not None:
         raise ValueError("executor is for files; a corpus is encoded by threads")
     job = Job(
         os.fsdecode(folder),
         tokenizer,
-        {
-            "documents": text_of(documents),
-            "allowed_special": special_of(allowed_special, tokenizer),
-            "bos": bos,
-            "eos": eos,
-            "add_special_tokens": add_special_tokens,
-        },
+        {"documents": text_of(documents), "field": sources.field_name(field)},
+        options(special, bos, eos, add_special_tokens),
         role_of(role, corpus),
         dtype or smallest_type(tokenizer._vocabulary),
         arguments.whole_number(shard_tokens, "shard_tokens", 1, MOST_SHARD_TOKENS),
@@ -117,29 +115,47 @@ def write_shards(
     parts = [Part(0, ())] if corpus is not None else parts_of(found, PART_BYTES * job.shard_tokens)
     if os.path.lexists(os.path.join(job.folder, MANIFEST)):
         return finished_already(job, parts, corpus)
-    if job.role != "training":
-        tell_of_lost_hashes(tokenizer)
-    total = sum(part.bytes for part in parts)
-    with working_folder(job, job.plan(found)), reporting(progress, total) as report:
+    fitted = job.fitted()
+    if fitted is not None:
+        fitted.tell_of_forgotten(job.role)
+    with (
+        working_folder(job, job.plan(found)),
+        reporting(progress, "B", unit_scale=True) as report,
+    ):
+        add = adding(report, size_of(found, corpus))
         try:
             if executor is None:
                 for part in parts:
-                    write_part(job, part, corpus, report)
+                    write_part(job, part, corpus, add)
             else:
-                write_parts(job, parts, executor, report)
-            finish(job, parts)
+                write_parts(job, parts, executor, add)
+            finish(job, parts, corpus)
         except OSError as error:
             raise told_of_shards(error, job.folder) from error
     return Shards(job.folder)
 
 
-def tell_of_lost_hashes(tokenizer: Tokenizer) -> None:
-    if any(training["hashes"] is None for training in tokenizer._vocabulary.provenance):
-        warnings.warn(
-            "the tokenizer was fitted on too many documents to keep the hash of each: whether the "
-            "corpus shares any with them cannot be told",
-            stacklevel=3,
-        )
+def size_of(found: Sequence[Listed], corpus: Any) -> int | None:
+    """How many bytes the documents have, None where that is not known before they are read."""
+    if corpus is not None:
+        return getattr(corpus, "known_bytes", None)
+    if not all(sources.is_plain(file.path) for file in found):
+        return None
+    return sum(size for _, (size, _) in found)
+
+
+def adding(report: Report | None, total: int | None) -> Add | None:
+    """What is called with the bytes of each piece of work that is done."""
+    if report is None:
+        return None
+    done = 0
+
+    def add(size: int) -> None:
+        nonlocal done
+        done += size
+        report(done, total)
+
+    return add
 
 
 def text_of(documents: str | bytes) -> str:
@@ -150,19 +166,15 @@ def text_of(documents: str | bytes) -> str:
     )
 
 
-def special_of(allowed: Collection[str] | str, tokenizer: Tokenizer) -> list[str]:
-    return sorted(arguments.special_choice(allowed, tokenizer.special_tokens))
-
-
 def role_of(role: str | None, corpus: Any) -> str:
     if corpus is None:
-        return arguments.choice("training" if role is None else role, "role", ROLES)
+        return arguments.choice(TRAINING if role is None else role, "role", ROLES)
     if role is not None and role != corpus.role:
         raise ValueError(f"role is {role!r}, but the corpus has the role {corpus.role!r}")
     return arguments.choice(corpus.role, "role", ROLES)
 
 
-def write_parts(job: Job, parts: Sequence[Part], executor: Executor, report: Report | None) -> None:
+def write_parts(job: Job, parts: Sequence[Part], executor: Executor, add: Add | None) -> None:
     """Write parts at the same time. When one fails the others stop."""
     portable = replace(job, tokenizer=pickle.dumps(job.tokenizer))
     writing = [executor.submit(write_part, portable, part) for part in parts]
@@ -170,8 +182,8 @@ def write_parts(job: Job, parts: Sequence[Part], executor: Executor, report: Rep
     try:
         for done in as_completed(writing):
             size = done.result()
-            if report is not None:
-                report(size)
+            if add is not None:
+                add(size)
     except BaseException:
         with open(stop, "wb"):
             wait([future for future in writing if not future.cancel()])
@@ -257,7 +269,7 @@ def finished_already(job: Job, parts: Sequence[Part], corpus: Any) -> Shards:
     check_finished(shards, job.facts(shards.corpus_fingerprint))
     digest = hashlib.sha256()
     for part in parts:
-        for found in hashed_blocks(part, corpus, job.encoding().plan):
+        for found in job.hashed(part, corpus, job.encoding().plan):
             digest.update(b"".join(found.digests))
     check_finished(shards, job.facts(digest.hexdigest()))
     clean(job)
@@ -276,7 +288,7 @@ def check_finished(shards: Shards, wanted: Mapping[str, Any]) -> None:
             )
 
 
-def finish(job: Job, parts: Sequence[Part]) -> None:
+def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
     """Write the manifest; then the work is done."""
     digest = hashlib.sha256()
     shards = []
@@ -296,6 +308,10 @@ def finish(job: Job, parts: Sequence[Part]) -> None:
             os.unlink(os.path.join(job.folder, f"{name}.tokens.npy"))
             os.unlink(os.path.join(job.folder, f"{name}.offsets.npy"))
         raise ValueError(f"there is nothing to write: {documents} documents have no tokens")
+    fitted = job.fitted()
+    if fitted is not None:
+        name = names_in(parts[0].files[0] if parts[0].files else None, corpus, job.encoding().plan)
+        fitted.refuse_all(digest.hexdigest(), documents, name(0), job.role)
     facts = job.facts(digest.hexdigest())
     manifest = {**facts, "bytes": size, "documents": documents, "tokens": tokens, "shards": shards}
     with new_or_same(os.path.join(job.folder, MANIFEST)) as file:
@@ -315,24 +331,3 @@ def clean(job: Job) -> None:
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-
-
-@contextlib.contextmanager
-def reporting(progress: Progress, total: int) -> Iterator[Report | None]:
-    """What is called with the bytes of each piece of work that is done."""
-    done = 0
-    if callable(progress):
-
-        def add(size: int) -> None:
-            nonlocal done
-            done += size
-            progress(done, total)
-
-        yield add
-    elif not progress:
-        yield None
-    else:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit="B", unit_scale=True, disable=None, leave=False) as bar:
-            yield bar.update

@@ -15,7 +15,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments, files, states, written
+from tokbpe.corpus import ROLES
+from tokbpe.encoded import identity
+from tokbpe.progress import Progress, reporting
 from tokbpe.tokenizer import Tokenizer
 
 VERSION = 1
 MANIFEST = "manifest.json"
-ROLES = ("training", "validation", "test")
 DTYPES = ("uint16", "uint32")
 OFFSETS = np.dtype("<u8")
 # How much of a file is looked at at a time.
@@ -41,6 +43,7 @@ FIELDS = {
     "reserved": dict,
     "tokenizer": str,
     "corpus": str,
+    "source": dict,
     "options": dict,
     "shard_tokens": int,
     "bytes": int,
@@ -128,8 +131,9 @@ class Shards:
         return str(self.manifest["corpus"])
 
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of what the tokens depend on: tokenizer, options, corpus."""
-        return fingerprint(self.tokenizer_fingerprint, self.manifest["options"], self.manifest)
+        """That of the `EncodedCorpus` of the same documents, encoded the same way."""
+        options = self.manifest["options"]
+        return identity(self.tokenizer_fingerprint, self.corpus_fingerprint, self.role, options)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -201,25 +205,31 @@ class Shards:
                 f"{self._path(name)}: the file has {size} bytes, but {expected} by the manifest"
             )
 
-    def verify(self, progress: Callable[[int, int], object] | None = None) -> None:
+    def verify(self, progress: Progress = False) -> None:
         """Read all files, and raise ValueError, naming the file, for the first that is damaged.
 
-        progress: called with the bytes that are read and that there are.
+        progress: True for a bar on a terminal, or a function that is called with the bytes that
+            are read and that there are.
         """
         total = sum(
             shard.tokens * self.dtype.itemsize + (shard.documents + 1) * OFFSETS.itemsize
             for shard in self.shards
         )
         done = 0
+        with reporting(progress, "B", unit_scale=True) as report:
+            for size in self._all_verified():
+                done += size
+                if report is not None:
+                    report(done, total)
+
+    def _all_verified(self) -> Iterator[int]:
+        """Looks at all files; how much of them, step by step."""
         for number, shard in enumerate(self.shards):
             for name, count, dtype, digest in (
                 (shard.tokens_file, shard.tokens, self.dtype, shard.tokens_sha256),
                 (shard.offsets_file, shard.documents + 1, OFFSETS, shard.offsets_sha256),
             ):
-                for size in self._verified(name, count, dtype, digest):
-                    done += size
-                    if progress is not None:
-                        progress(done, total)
+                yield from self._verified(name, count, dtype, digest)
             self.shard_offsets(number)
 
     def _verified(
@@ -247,18 +257,6 @@ class Shards:
                 f"{self._path(name)}: the file is damaged: its bytes do not have the checksum "
                 f"{digest} of the manifest"
             )
-
-
-def fingerprint(tokenizer: str, options: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """The identity of an encoded corpus."""
-    return states.digest(
-        {
-            "tokenizer": tokenizer,
-            "options": dict(options),
-            "corpus": facts["corpus"],
-            "role": facts["role"],
-        }
-    )
 
 
 # The manifest

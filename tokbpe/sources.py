@@ -93,19 +93,12 @@ class Files:
     """
 
     def __init__(self, paths: Paths, documents: object, field: object, most: int | None) -> None:
-        if not isinstance(field, str):
-            raise TypeError(f"field must be a name, not {arguments.type_name(field)}")
         self._separation = reading.separation(documents)
-        self._field = field
+        self._field = field_name(field)
         self._most = most
         self._files = list_files(paths)
         # The number of the first document of each file, once that is known.
         self._starts = [NOT_READ] * len(self._files)
-
-    @property
-    def size(self) -> int:
-        """How many bytes the files have."""
-        return sum(size for _, (size, _) in self._files)
 
     def __iter__(self) -> Iterator[Text]:
         number = 0
@@ -116,26 +109,43 @@ class Files:
                 number += 1
 
     def _documents(self, entry: Listed) -> Iterator[Text]:
-        kind, packing = kind_of(entry.path)
-        with opened(entry) as file, files.naming(entry.path), unpacked(file, packing) as data:
-            if kind in JSON_LINES:
-                yield from json_lines(data, self._field)
-            elif kind == PARQUET:
-                yield from parquet_rows(data, self._field)
+        with contents(entry) as data:
+            if has_records(entry.path):
+                yield from records(data, entry.path, self._field)
             else:
                 yield from texts(data, self._separation, self._most)
 
     def name(self, number: int) -> str:
         """The file of a document, and where in it."""
         index = bisect.bisect_right(self._starts, number) - 1
-        path = self._files[index].path
-        within = number - self._starts[index]
-        kind, _ = kind_of(path)
-        if kind in JSON_LINES:
-            return f"{path}: line {within + 1}"
-        if kind == PARQUET:
-            return f"{path}: row {within}"
-        return path if self._separation.separator is None else f"{path}: document {within}"
+        return place(self._files[index].path, self._separation, number - self._starts[index])
+
+
+def field_name(field: object) -> str:
+    if not isinstance(field, str):
+        raise TypeError(f"field must be a name, not {arguments.type_name(field)}")
+    return field
+
+
+def place(path: str, separation: Separation, number: int) -> str:
+    """What a document of a file is called, by its number there."""
+    kind, _ = kind_of(path)
+    if kind in JSON_LINES:
+        where = f"line {number + 1}"
+    else:
+        where = f"row {number}" if kind == PARQUET else separation.place(number)
+    return f"{path}: {where}" if where else path
+
+
+def has_records(path: str) -> bool:
+    """Whether each document of a file is a line of JSON, or a row of a table."""
+    kind, _ = kind_of(path)
+    return kind in JSON_LINES or kind == PARQUET
+
+
+def is_plain(path: str) -> bool:
+    """Whether a file has the bytes of its documents, and not another number of them."""
+    return not has_records(path) and not kind_of(path)[1]
 
 
 def kind_of(path: str) -> tuple[str, str]:
@@ -214,6 +224,14 @@ def regular(path: str) -> tuple[int, int]:
 
 
 # Opening
+
+
+@contextmanager
+def contents(entry: Listed) -> Iterator[Any]:
+    """What a file holds, unpacked; a ValueError that is raised inside names the file."""
+    _, packing = kind_of(entry.path)
+    with opened(entry) as file, files.naming(entry.path), unpacked(file, packing) as data:
+        yield data
 
 
 @contextmanager
@@ -315,6 +333,12 @@ def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes
         return
     for block in reading.blocks(file, separation, BLOCK_BYTES, None):
         yield from block.texts
+
+
+def records(file: Any, path: str, field: str) -> Iterator[Text]:
+    """The documents of a file that has records."""
+    kind, _ = kind_of(path)
+    return json_lines(file, field) if kind in JSON_LINES else parquet_rows(file, field)
 
 
 def json_lines(file: Any, field: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from tokbpe import __version__, check, engines, methods, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
+from tokbpe.corpus import ROLES
 from tokbpe.formats import detect
 from tokbpe.formats.detect import NO_PATTERN
 from tokbpe.formats.tiktoken import checked_pattern
@@ -14,7 +15,7 @@ from tokbpe.formats.tiktoken_known import KNOWN
 from tokbpe.patterns import WORDS
 from tokbpe.reading import LINE, WHOLE, separation
 from tokbpe.sharding import MOST_SHARD_TOKENS, SHARD_TOKENS
-from tokbpe.shards import DTYPES, ROLES
+from tokbpe.shards import DTYPES
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
@@ -213,12 +214,22 @@ def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
 def accept_sharding(sharding: argparse.ArgumentParser) -> None:
     accept_tokenizer(sharding)
     sharding.add_argument(
-        "files", metavar="PATH", nargs="+", help="a file, a glob, or a folder with all below it"
+        "files",
+        metavar="PATH",
+        nargs="+",
+        help="a file, a glob, or a folder with all below it: text, .jsonl or .parquet, also as .gz "
+        "or .zst",
     )
     sharding.add_argument(
         "-o", "--output", metavar="FOLDER", required=True, help="where the shards are to be"
     )
     accept_encoded(sharding)
+    sharding.add_argument(
+        "--field",
+        metavar="NAME",
+        default="text",
+        help="what holds the text of a document in .jsonl and .parquet files (text)",
+    )
     sharding.add_argument(
         "--role", choices=ROLES, default=ROLES[0], help=f"what the documents are for ({ROLES[0]})"
     )
