@@ -57,6 +57,15 @@ def test_options_of_shard(run):
     }
 
 
+def test_records(run):
+    Path("texts", "c.jsonl").write_text('{"body": "slow"}\n{"body": "low"}\n')
+    code, _, error = run("shard my.tokbpe texts -o out")
+    assert code == 1 and "c.jsonl: line 1: there is no field 'text'" in error
+    assert run("shard my.tokbpe texts -o out --field body") == (0, "", "")
+    assert Shards("out").documents == 4
+    assert "field body" in run("verify out")[1]
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

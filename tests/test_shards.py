@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import errno
+import gzip
 import hashlib
 import json
 import os
@@ -18,7 +19,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokbpe
-from tokbpe import Shards, Tokenizer, files, shard_work, sharding, shards, states, write_shards
+from tokbpe import (
+    Shards,
+    TokenDataset,
+    Tokenizer,
+    files,
+    shard_work,
+    sharding,
+    shards,
+    states,
+    write_shards,
+)
 from tokbpe.parts import files_of, parts_of
 
 core = pytest.mark.core
@@ -173,6 +184,55 @@ def test_several_documents_in_a_file(tmp_path, tokenizer, documents):
     ]
     assert len(rows) > 1
     assert rows_of(found) == rows
+
+
+def test_files_of_all_kinds(tmp_path, tokenizer, monkeypatch):
+    records = b"".join(b'{"body": "low %d"}\n' % number for number in range(9))
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.txt").write_bytes(b"low lower")
+    (source / "b.txt.gz").write_bytes(gzip.compress(b"newest " * 90))
+    (source / "c.jsonl").write_bytes(records)
+    (source / "d.jsonl.gz").write_bytes(gzip.compress(records))
+    encoding = Tokenizer._encoding
+    monkeypatch.setattr(
+        Tokenizer, "_encoding", lambda self, **options: encoding(self, **options, block_bytes=20)
+    )
+    corpus = tokbpe.Corpus.from_files(source, field="body")
+    seen = []
+    options = {"field": "body", "eos": True, "shard_tokens": 20}
+    found = write_shards(
+        source, tokenizer, tmp_path / "out", progress=lambda *all: seen.append(all), **options
+    )
+    encoded = tokenizer.encode_corpus(corpus, eos=True)
+    assert found[:].tolist() == encoded.tokens.tolist()
+    assert found.offsets.tolist() == encoded.offsets.tolist()
+    assert found.documents == len(corpus) == 20
+    assert found.fingerprint() == encoded.fingerprint()
+    assert seen[-1] == (corpus.bytes, None)  # how much is packed in files is not known before
+    monkeypatch.setattr(sharding, "PART_BYTES", 1)
+    with concurrent.futures.ProcessPoolExecutor(2) as executor:
+        parts = write_shards(source, tokenizer, tmp_path / "2", executor=executor, **options)
+    assert parts[:].tolist() == found[:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.jsonl", b'{"text": "low"}\n{"body": "low"}\n', "line 2: there is no field 'text'"),
+        ("a.jsonl", b'{"text": "low"}\n{"text": "ox"}\n', "line 2: byte 0x78 at byte position 1"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "surrogates not allowed"),
+        ("a.jsonl", b"low\n", "line 1: this is no JSON"),
+        ("a.txt.gz", b"low\n", "the compressed data are damaged"),
+        ("a.txt.gz", gzip.compress(b"low" * 99)[:-9], "the compressed data are damaged"),
+    ],
+    ids=map(str, range(6)),
+)
+def test_files_that_hold_no_documents(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / name}: ") + f".*{message}"):
+        write_shards(tmp_path / name, Tokenizer("low er"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_large_documents_come_in_blocks(tmp_path, tokenizer, monkeypatch):
@@ -648,6 +708,34 @@ def test_identity(tmp_path, tokenizer):
         Shards(tmp_path / "0", other)
     assert other.fingerprint() in str(raised.value)
     assert tokenizer.fingerprint() in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", [tokbpe.Corpus, tokbpe.StreamedCorpus])
+@pytest.mark.parametrize("role", ["training", "test"])
+def test_shards_of_a_corpus_are_its_ids(tmp_path, tokenizer, kind, role):
+    corpus = kind(["low <e>", "", "lower"], role=role)
+    options = {"bos": True, "allowed_special": "all"}
+    encoded = tokenizer.encode_corpus(corpus, **options)
+    seen = []
+    found = write_shards(
+        corpus,
+        tokenizer,
+        tmp_path / "out",
+        shard_tokens=3,
+        progress=lambda *all: seen.append(all),
+        **options,
+    )
+    assert found[:].tolist() == encoded.tokens.tolist()
+    assert found.offsets.tolist() == encoded.offsets.tolist()
+    assert (found.role, found.fingerprint()) == (role, encoded.fingerprint())
+    assert found.fingerprint() != tokenizer.encode_corpus(corpus, bos=True).fingerprint()
+    assert seen[-1] == (12, 12)
+    one, other = (
+        TokenDataset(source, 4, pack="document", pad_id=tokenizer.pad_id)
+        for source in (found, encoded)
+    )
+    assert one.fingerprint() == other.fingerprint()
+    assert one[0].inputs.tolist() == other[0].inputs.tolist()
 
 
 # Damage

@@ -36,7 +36,8 @@ class TokenDataset:
         is left at the end is shorter than a row and belongs to no item. "document": a document,
         or a part of one, with padding behind it. "best-fit": as many of these as have room.
         Documents longer than a row go on in the next; nothing is predicted across documents.
-    pad_id: what stands where a row has no position; by default the reserved id PAD of the shards.
+    pad_id: what stands where a row has no position; by default the reserved id PAD of the shards,
+        and to be given for what is not in shards.
     crop: of a longer document only what fits into a row is taken.
     segments: has "stream" tell documents apart as well.
     dtype: of the ids that are given: "uint32", "uint16", or "int64" or "int32" as torch wants.
