@@ -259,22 +259,12 @@ def batches(
     corpus: Documents, report: Callable[[int], object] | None
 ) -> Iterator[tuple[list[bytes], int]]:
     """Documents in lists for workers, and the number of the first of each list."""
-    batch: list[bytes] = []
-    size = first = done = 0
-    for document in arguments.documents(corpus):
-        batch.append(document)
-        size += len(document)
-        if size >= TASK_BYTES:
-            yield batch, first
-            first += len(batch)
-            done += size
-            batch, size = [], 0
-            if report is not None:
-                report(done)
-    if batch:
-        yield batch, first
+    done = 0
+    for block in reading.grouped(arguments.documents(corpus), TASK_BYTES):
+        yield block.texts, block.number
         if report is not None:
-            report(done + size)
+            done += sum(map(len, block.texts))
+            report(done)
 
 
 def only_text(documents: Iterable[Any]) -> Iterator[Any]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments
+from tokbpe import arguments, reading
 from tokbpe.arguments import Documents
+from tokbpe.reading import BLOCK_BYTES
 from tokbpe.tokenizer import Tokenizer
 
 LARGEST_TABLE = 2**24
-BLOCK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,9 @@ def measure(tokenizer: Tokenizer, corpus: Documents) -> Measure:
     """What a tokenizer makes of a corpus: a `str` or bytes, which is one document, or an iterable
     of documents. What is no UTF-8 counts as part of a word."""
     total = Measure()
-    documents: list[bytes] = []
-    size = 0
-    for document in arguments.documents(corpus):
-        documents.append(document)
-        size += len(document)
-        if size >= BLOCK_BYTES:
-            total += measured(tokenizer, documents)
-            documents, size = [], 0
-    return total + measured(tokenizer, documents)
+    for block in reading.grouped(arguments.documents(corpus), BLOCK_BYTES):
+        total += measured(tokenizer, block.texts)
+    return total
 
 
 def measured(tokenizer: Tokenizer, documents: list[bytes]) -> Measure:

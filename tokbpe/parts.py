@@ -66,13 +66,13 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Ite
     field: what holds the text of a document where documents are records.
     """
     if corpus is not None:
-        found = grouped(arguments.documents(corpus), plan.size)
+        found = reading.grouped(arguments.documents(corpus), plan.size)
         yield from hashed(names_in(None, corpus, plan), found)
     for file in part.files:
         with sources.contents(file) as data:
             if sources.has_records(file.path):
                 records = sources.records(data, file.path, field)
-                found = grouped(arguments.documents(records), plan.size)
+                found = reading.grouped(arguments.documents(records), plan.size)
             else:
                 found = reading.blocks(data, *plan)
             yield from hashed(names_in(file, corpus, plan), found)
@@ -95,20 +95,6 @@ def hashed(name: Callable[[int], str], found: Iterable[Block]) -> Iterator[Hashe
             digest.update(block.texts[0])
             digests = [digest.digest()] if block.last else []
         yield Hashed(name, block, digests)
-
-
-def grouped(documents: Iterator[bytes], size: int) -> Iterator[Block]:
-    """Documents in blocks of about so many bytes."""
-    number = held = 0
-    texts: list[bytes] = []
-    for document in documents:
-        texts.append(document)
-        held += len(document)
-        if held >= size:
-            yield Block(texts, number)
-            number, held, texts = number + len(texts), 0, []
-    if texts:
-        yield Block(texts, number)
 
 
 def ahead(items: Iterator[Hashed]) -> Generator[Hashed]:

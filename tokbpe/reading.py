@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -123,6 +123,20 @@ def blocks(file: Any, separation: Separation, size: int, cut: Cut | None) -> Ite
                 raise too_large(number, start, cut)
     if rest or separation.separator is None:
         yield Block([rest], number, start)
+
+
+def grouped(documents: Iterable[bytes], size: int) -> Iterator[Block]:
+    """Documents in blocks of about so many bytes."""
+    number = held = 0
+    texts: list[bytes] = []
+    for document in documents:
+        texts.append(document)
+        held += len(document)
+        if held >= size:
+            yield Block(texts, number)
+            number, held, texts = number + len(texts), 0, []
+    if texts:
+        yield Block(texts, number)
 
 
 def read(file: Any, size: int, unchanged: object) -> bytes:
