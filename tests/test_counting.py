@@ -127,6 +127,7 @@ def test_adding_corpora(engine):
         assert counts == before and counts.record == before.record
 
 
+@pytest.mark.long
 @ENGINES
 @given(parts=st.lists(st.lists(texts("ab ") | st.text(max_size=5), max_size=3), max_size=4))
 def test_sums(engine, parts):
@@ -363,6 +364,7 @@ def test_wrong_progress():
         made("a", progress=5)
 
 
+@pytest.mark.long
 @ENGINES
 def test_one_warning_for_giant_pieces(engine, tmp_path):
     giant = "a" * 70_000
@@ -509,6 +511,7 @@ def same_training(corpus, counts, engine, **options):
     assert np.array_equal(found.merge_counts, expected.merge_counts)
 
 
+@pytest.mark.long
 @ENGINES
 @given(
     corpus=st.lists(texts("ab ") | texts("aé<|e|>") | st.text(max_size=9), min_size=1, max_size=4),
@@ -536,6 +539,7 @@ def test_learning_from_counts(engine, corpus, pattern, tie_break, base, special_
             same_training(corpus, counts, engine, vocabulary_size=size, **options)
 
 
+@pytest.mark.long
 @ENGINES
 @given(
     corpus=st.lists(texts("ab ") | st.text(max_size=9), min_size=1, max_size=4),

@@ -201,6 +201,7 @@ def trained(corpus, options, size):
         raise
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the corpus gave")
 @given(training=trainings(), merges=st.integers(0, 12), less=st.integers(0, 12), sort=st.booleans())
 def test_truncated_is_training_to_that_size(training, merges, less, sort):
@@ -274,6 +275,7 @@ def test_sizes_of_other_number_types():
 # Learning on
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the corpus gave")
 @given(training=trainings(), merges=st.integers(0, 6), more=st.integers(0, 8), corpus=CORPORA)
 def test_extended_keeps_every_id(training, merges, more, corpus):
