@@ -2,11 +2,14 @@
 
 import copy
 import hashlib
+import inspect
 import io
 import itertools
 import json
 import pickle
+import signal
 import threading
+import time
 import warnings
 import zipfile
 from collections import Counter
@@ -390,16 +393,191 @@ def test_one_warning_for_giant_pieces(engine, tmp_path):
         made([giant, "low " * 2_000_000], engine)  # little of the corpus
 
 
+@ENGINES
+def test_a_warning_that_is_an_error_comes_first(engine):
+    counts = made("low", engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="a piece of 70000 bytes"):
+            counts.add("a" * 70_000)
+    assert counts == made("low", engine)
+    assert counts.record == made("low", engine).record
+
+
 def test_memory_that_is_bounded():
     text = " ".join(map(str, range(500_000)))
     for threads in (1, 2):
-        with pytest.raises(MemoryError, match="pieces are counted, .* than memory_bytes=20000000"):
+        with pytest.raises(MemoryError, match="more than memory_bytes=20000000"):
             made(text, pattern="words", memory_bytes=20_000_000, threads=threads)
         counts = made(text, pattern="words", memory_bytes=200_000_000, threads=threads)
         assert len(counts) == 500_000
     assert len(made("low", memory_bytes=1)) == 1  # nothing to speak of
     with pytest.raises(ValueError, match="memory_bytes must be from 1"):
         made("low", memory_bytes=0)
+
+
+def parts_of_numbers():
+    return [" ".join(map(str, range(first, first + 20_000))) for first in range(0, 100_000, 20_000)]
+
+
+def added(counts):
+    for part in parts_of_numbers():
+        counts.add(part)
+
+
+def joined(counts):
+    for part in parts_of_numbers():
+        counts += made(part, counts.settings.engine, pattern="words")
+
+
+def by_workers(counts):
+    with ThreadPoolExecutor(1) as pool:
+        counts.add(parts_of_numbers(), executor=pool)
+
+
+@ENGINES
+@pytest.mark.parametrize("add", [added, joined, by_workers])
+@pytest.mark.parametrize("copied", [False, True])
+def test_memory_of_all_that_is_added(engine, add, copied, monkeypatch):
+    monkeypatch.setattr(count_work, "TASK_DOCUMENTS", 1)
+    counts = made(engine=engine, pattern="words", memory_bytes=4_000_000)
+    counts.add("low")
+    if copied:
+        counts = pickle.loads(pickle.dumps(counts))
+    with pytest.raises(MemoryError, match="more than memory_bytes=4000000"):
+        add(counts)
+    before = counts.total()
+    assert before == counts.record["documents"] * 20_000 - (20_000 - 1)
+    counts.add("low")
+    assert counts.total() == before + 1
+
+
+def test_memory_of_a_pattern_that_is_not_compiled():
+    with pytest.raises(MemoryError, match="more than memory_bytes=4000000"):
+        made(parts_of_numbers(), pattern="[0-9]+", memory_bytes=4_000_000)
+
+
+def test_many_small_documents():
+    lengths = [len(batch) for batch, _ in count_work.batches(iter([b""] * 600_000), None)]
+    assert max(lengths) == count_work.TASK_DOCUMENTS
+    waiting = []
+    with Record().adding(aside=True) as add:
+        for _ in range(200_000):
+            add(b"")
+            waiting.append(len(inspect.getclosurevars(add).nonlocals["waiting"]))
+    assert max(waiting) < corpus.MOST_HASHED_TOGETHER
+
+
+# Threads and interrupts
+
+
+@ENGINES
+@pytest.mark.parametrize("change", ["add", "+=", "prune"])
+def test_threads_that_change_the_same_counts(engine, change):
+    texts = [" ".join(f"w{i * 7 + k * 1000}" for i in range(2000)) for k in range(4)]
+    parts = [made(text, engine, threads=1) for text in texts]
+    counts = made("low", engine)
+    errors = []
+
+    def work(number):
+        try:
+            for _ in range(3):
+                if change == "+=":
+                    counts.__iadd__(parts[number])
+                else:
+                    counts.add(texts[number], threads=1)
+                if change == "prune":
+                    counts.prune(1)
+                assert len(counts.arrays.ends) == len(counts.arrays.counts)
+                assert counts[b"low"] == 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    expected = Counter({b"low": 1})
+    for part in parts * 3:
+        expected.update(dict(part))
+    assert dict(counts) == dict(expected)
+    assert counts.record["documents"] == 13
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
+@ENGINES
+def test_an_interrupt_leaves_nothing_half_added(engine):
+    size = 300_000 if engine == "fast" else 20_000
+    one, other = (made(" ".join(f"{c}{i}" for i in range(size)), engine) for c in "ab")
+    start = time.perf_counter()
+    whole = one + other
+    taken = time.perf_counter() - start
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interrupted = 0
+    try:
+        for number in range(10):
+            counts = one + made(engine=engine)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, taken * (number + 1) / 12)
+                counts += other
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            done = whole if len(counts) == len(whole) else one
+            assert counts == done
+            assert counts.record["documents"] == done.record["documents"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted
+
+
+@ENGINES
+def test_a_table_is_changed_by_who_knows_it(engine):
+    counts = made("low", engine)
+    table, about = counts._table, counts._table.about
+    other = made("low lower", engine)._table
+    for change in (table.add, table.replace):
+        assert not change(other, object(), None)
+        assert (len(table), table.get(b"low"), table.about is about) == (1, 1, True)
+    assert table.add(other, about, "more")
+    assert (len(table), table.get(b"low"), table.about) == (2, 2, "more")
+
+
+@ENGINES
+def test_counts_are_added_to_themselves(engine):
+    counts = made("a b a", engine)
+    counts += counts
+    assert counts.most_common() == [(b"a", 2), (b" b", 2), (b" a", 2)]
+    assert (counts.record["documents"], counts.record["bytes"]) == (2, 10)
+    assert counts == made(["a b a"] * 2, engine)
+    assert counts.record == made(["a b a"] * 2, engine).record
+
+
+@ENGINES
+def test_an_overflow_changes_nothing(engine):
+    counts = heavy({b"a": 2**61}, engine)
+    part = (np.frombuffer(b"a", np.uint8), np.array([1], np.uint64))
+    counts._table.add_counts(*part, np.array([2**61], np.int64))
+    with pytest.raises(ValueError, match="the count of the piece b'a' would pass"):
+        counts += heavy({b"new": 5, b"a": 2**62}, engine)
+    assert counts == heavy({b"a": 2**62}, engine)
+
+
+def test_the_fingerprint_of_many_documents():
+    documents = [b""] * (MOST_HASHES + 1)
+    counts = made(documents, pattern=None)
+    counts.add("e")
+    expected = made([*documents, "e"], pattern=None)
+    assert counts.record == expected.record
+    assert expected.record["fingerprint"]
 
 
 # Our own files

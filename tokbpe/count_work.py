@@ -6,6 +6,7 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 
 import bisect
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -29,16 +30,25 @@ GIANT_PART = 100
 
 # Workers get so many bytes at a time, of documents or, a file at least, of files.
 TASK_BYTES = 2**25
+TASK_DOCUMENTS = 2**18
 TASK_FILE_BYTES = 2**28
 TASKS_FOR_EACH_WORKER = 4
 MOST_WORKERS = 1024
+
+# What a count in a dictionary takes, and before so many pieces more it is looked how much memory
+# they may take.
+INT_BYTES = sys.getsizeof(2**31)
+PIECES_UNCHECKED = 1024
 
 
 class DictTable:
     """The table of an engine that counts into a dictionary."""
 
-    def __init__(self, counts: dict[bytes, int] | None = None) -> None:
-        self._counts = {} if counts is None else counts
+    def __init__(self, memory_bytes: int | None = None, about: object = None) -> None:
+        self._counts: dict[bytes, int] = {}
+        self._size = 0  # of pieces and counts
+        self._memory_bytes = memory_bytes
+        self.about: Any = about
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -46,17 +56,46 @@ class DictTable:
     def get(self, piece: bytes, default: int | None = None) -> int | None:
         return self._counts.get(piece, default)
 
-    def add(self, other: "DictTable") -> None:
-        """Count what another table has counted; new pieces follow in its order."""
-        sums = {piece: self._counts.get(piece, 0) + n for piece, n in other._counts.items()}
-        for piece, count in sums.items():
+    def add(self, other: "DictTable", before: object = None, about: object = None) -> bool:
+        """Count what another table has counted, and be `about` that; new pieces follow in its
+        order. False, and nothing done, if this table is not about `before` any more."""
+        sums = DictTable(self._memory_bytes)
+        sums._counts, sums._size = self._counts.copy(), self._size
+        sums.count_up(other._counts.items())
+        return self.replace(sums, before, about)
+
+    def replace(self, other: "DictTable", before: object, about: object) -> bool:
+        """Take what another table has counted, and be `about` that, in one step for threads and
+        signals. False, and nothing done, if this table is not about `before` any more."""
+        counts, size = other._counts, other._size
+        if self.about is not before:
+            return False
+        self._counts, self._size, self.about = counts, size, about
+        return True
+
+    def count_up(self, counts: Iterable[tuple[bytes, int]]) -> None:
+        """Count pieces so often; a table that has raised is not to be used."""
+        for piece, count in counts:
+            found = self._counts.get(piece)
+            if found is None:
+                self._size += sys.getsizeof(piece) + INT_BYTES
+                if len(self._counts) % PIECES_UNCHECKED == 0:
+                    self._check_memory()
+            count += found or 0
             if count > arguments.HIGHEST_COUNT:
                 raise arguments.piece_overflow(piece)
-        self._counts.update(sums)
+            self._counts[piece] = count
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        needed = self._size + sys.getsizeof(self._counts)
+        if self._memory_bytes is not None and needed > max(
+            self._memory_bytes, arguments.SMALL_TABLE
+        ):
+            raise arguments.too_many_pieces(needed, self._memory_bytes)
 
     def add_counts(self, data: Any, ends: Any, counts: Any) -> None:
-        for piece, count in zip(pieces_of(data, ends), counts.tolist()):
-            self.add(DictTable({piece: count}))
+        self.count_up(zip(pieces_of(data, ends), counts.tolist()))
 
     def arrays(self) -> Arrays:
         ends = np.cumsum([len(piece) for piece in self._counts], dtype=np.uint64)
@@ -105,9 +144,10 @@ class Settings:
             )
         return cls(found, tokens, engines.name_of(engine), memory_bytes)
 
-    def new_table(self) -> Table:
+    def new_table(self, about: object = None) -> Table:
         engine = engines.with_arrays(engines.get(self.engine))
-        return DictTable() if engine is None else engine.PieceTable()
+        kind = DictTable if engine is None else engine.PieceTable
+        return kind(self.memory_bytes, about)
 
     def spellings(self) -> dict[bytes, int]:
         """The spellings that are boundaries."""
@@ -130,9 +170,11 @@ class Settings:
         return {"pattern": pattern, "special_tokens": list(self.special_tokens)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], engine: str | None) -> "Settings":
+    def from_plain(
+        cls, plain: Mapping[str, Any], engine: str | None, memory_bytes: int | None = None
+    ) -> "Settings":
         pattern = None if plain["pattern"] is None else pattern_of(plain["pattern"])
-        return cls.of(pattern, plain["special_tokens"], engine)
+        return cls.of(pattern, plain["special_tokens"], engine, memory_bytes)
 
 
 def same_pieces(one: Settings, other: Settings) -> bool:
@@ -188,11 +230,11 @@ def count(
         longest, index = table.longest, table.longest_document
     else:
         arguments.threads(threads)
-        table = DictTable()
+        table = DictTable(settings.memory_bytes)
         done = 0
         for number, document in enumerate(documents):
             counts = engine.count_pieces([document], settings.pattern, settings.spellings())
-            table.add(DictTable(counts))
+            table.count_up(counts.items())
             longest, _, index = max(
                 (longest, -index, index), (max(map(len, counts), default=0), -number, number)
             )
@@ -261,7 +303,7 @@ def batches(
     for document in arguments.documents(corpus):
         batch.append(document)
         size += len(document)
-        if size >= TASK_BYTES:
+        if size >= TASK_BYTES or len(batch) >= TASK_DOCUMENTS:
             yield batch, first
             first += len(batch)
             done += size

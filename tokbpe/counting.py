@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,21 @@ from tokbpe.progress import Progress, reporting
 NOT_GIVEN: Any = object()
 
 
+class About(NamedTuple):
+    """What is known about counts; it changes with them, as a whole."""
+
+    record: Record
+    ordered: bool = True
+    pruned: int = 0
+
+    def joined(self, other: "About") -> "About":
+        return About(
+            self.record.joined(other.record),
+            self.ordered and other.ordered,
+            max(self.pruned, other.pruned),
+        )
+
+
 class PieceCounts(Mapping[bytes, int]):
     """How often each piece of a corpus occurs, in the order of first appearance.
 
@@ -29,12 +44,18 @@ class PieceCounts(Mapping[bytes, int]):
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     threads, progress, executor: see `add`.
 
-    memory_bytes: a MemoryError tells before the compiled tables of a corpus that is being counted
-        take more; by default as much as the machine has. A piece takes some hundred bytes, in
-        each thread; beside it stand 64 MB of documents, or one that is larger.
+    memory_bytes: a MemoryError tells before the table of these counts takes more, or those of
+        a corpus that is being counted, one in each thread, or of a worker of an executor; by
+        default, and for counts from files, as much as the machine has; 1 MB is always had. A
+        piece takes some hundred bytes in a table. Beside them stand 64 MB of documents, or one that is larger,
+        and the `arrays` once they have been asked for.
 
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
     2**63 - 1 is a ValueError.
+
+    Threads, and handlers of signals, may read the same counts and change them: each change is
+    done as a whole, or not at all where it is interrupted. What several threads add at a time
+    follows in any order.
     """
 
     def __init__(
@@ -55,11 +76,8 @@ class PieceCounts(Mapping[bytes, int]):
     def _open(self, settings: Settings) -> None:
         """Begin with no pieces."""
         self._settings = settings
-        self._table = settings.new_table()
-        self._record = Record()
-        self._ordered = True
-        self._pruned = 0
-        self._known: Arrays | None = None
+        self._table = settings.new_table(About(Record()))
+        self._known: tuple[About | None, Arrays | None] = (None, None)
 
     @classmethod
     def _of(cls, settings: Settings) -> "PieceCounts":
@@ -152,7 +170,7 @@ class PieceCounts(Mapping[bytes, int]):
             documents = record.watch(corpus, count_work.viewer(self._settings), aside(threads))
             with contextlib.closing(documents):
                 table, giant = count_work.count(checked(documents), self._settings, threads, told)
-        self._take(table, record, giant)
+        self._take(table, About(record), giant)
 
     def add_files(
         self,
@@ -194,7 +212,7 @@ class PieceCounts(Mapping[bytes, int]):
             found = FileDocuments(sources, separation, self._settings, record, aside(threads))
             with contextlib.closing(iter(found)) as parts:
                 table, giant = count_work.count(parts, self._settings, threads, told, found.name)
-        self._take(table, record, giant)
+        self._take(table, About(record), giant)
 
     def _join(self, partials: Iterator[Partial]) -> None:
         """Count what workers have counted, in this order."""
@@ -205,17 +223,17 @@ class PieceCounts(Mapping[bytes, int]):
             table.add_counts(*partial.arrays)
             record.join(partial.record)
             giant = Giant.larger(giant, partial.giant)
-        self._take(table, record, giant)
+        self._take(table, About(record), giant)
 
-    def _take(self, table: Table, record: Record, giant: Giant | None = None) -> None:
-        if len(self._table):
-            self._table.add(table)
-        else:
-            self._table = table
-        self._record.join(record)
-        self._known = None
+    def _take(self, table: Table, about: About, giant: Giant | None = None) -> None:
+        """Add a table that nobody else has; a warning may be an error, and so comes first."""
         if giant is not None:
-            giant.tell(record.bytes)
+            giant.tell(about.record.bytes)
+        changed = False
+        while not changed:  # if others have changed the counts meanwhile, once more
+            before = self._table.about
+            change = self._table.add if len(self._table) else self._table.replace
+            changed = change(table, before, before.joined(about))
 
     # Together
 
@@ -232,10 +250,9 @@ class PieceCounts(Mapping[bytes, int]):
                 "are of different pieces: they cannot be added"
             )
         table = self._settings.new_table()
-        table.add_counts(*other.arrays)
-        self._take(table, other._record)
-        self._ordered = self._ordered and other._ordered
-        self._pruned = max(self._pruned, other._pruned)
+        about, arrays = other._state()
+        table.add_counts(*arrays)
+        self._take(table, about)
         return self
 
     def __add__(self, other: "PieceCounts") -> "PieceCounts":
@@ -256,9 +273,11 @@ class PieceCounts(Mapping[bytes, int]):
         Training on what is left need not give the merges of the corpus.
         """
         least = arguments.whole_number(min_count, "min_count", 1, arguments.HIGHEST_COUNT)
-        data, ends, counts = self.arrays
-        kept = counts >= least
-        if not kept.all():
+        while True:  # if others change the counts meanwhile, once more
+            before, (data, ends, counts) = self._state()
+            kept = counts >= least
+            if kept.all():
+                return self
             sizes = np.diff(ends, prepend=np.uint64(0))
             table = self._settings.new_table()
             table.add_counts(
@@ -266,10 +285,9 @@ class PieceCounts(Mapping[bytes, int]):
                 np.cumsum(sizes[kept], dtype=np.uint64),
                 counts[kept],
             )
-            self._table = table
-            self._known = None
-            self._pruned = max(self._pruned, least)
-        return self
+            about = before._replace(pruned=max(before.pruned, least))
+            if self._table.replace(table, before, about):
+                return self
 
     # Reading
 
@@ -291,23 +309,33 @@ class PieceCounts(Mapping[bytes, int]):
     def ordered(self) -> bool:
         """Whether the pieces stand in the order of first appearance; if not, they cannot be
         learned from with the tie rule "first"."""
-        return self._ordered
+        return bool(self._table.about.ordered)
 
     @property
     def arrays(self) -> Arrays:
         """The pieces without a Python object for each: `data`, `ends` and `counts`; read only."""
-        if self._known is None:
-            self._known = Arrays(*self._table.arrays())
-            for array in self._known:
-                array.flags.writeable = False
-        return self._known
+        return self._state()[1]
+
+    def _state(self) -> tuple[About, Arrays]:
+        """What is known about the counts, and these; both of one moment."""
+        while True:
+            about, arrays = self._known
+            if arrays is None or about is not self._table.about:
+                about = self._table.about
+                arrays = Arrays(*self._table.arrays())
+                for array in arrays:
+                    array.flags.writeable = False
+            if about is self._table.about:
+                self._known = about, arrays
+                return about, arrays
 
     @property
     def record(self) -> dict[str, Any]:
         """What was counted, as far as it is known: `documents`, `bytes`, the SHA-256 of each
         document (`hashes`) and of these in order (`fingerprint`)."""
-        pruned = {"pruned": self._pruned} if self._pruned else {}
-        return {**self._record.plain(), **pruned}
+        about = self._table.about
+        pruned = {"pruned": about.pruned} if about.pruned else {}
+        return {**about.record.plain(), **pruned}
 
     def total(self) -> int:
         """How often all pieces occur together."""
@@ -348,10 +376,12 @@ class PieceCounts(Mapping[bytes, int]):
         """Whether these are the same counts of the same pieces, in the same order."""
         if not isinstance(other, PieceCounts):
             return NotImplemented
-        both: list[tuple[Any, Any]] = [*zip(self.arrays, other.arrays)]
+        mine_about, mine_arrays = self._state()
+        about, arrays = other._state()
+        both: list[tuple[Any, Any]] = [*zip(mine_arrays, arrays)]
         return (
             same_pieces(self._settings, other._settings)
-            and self._ordered == other._ordered
+            and mine_about.ordered == about.ordered
             and all(np.array_equal(mine, others) for mine, others in both)
         )
 
@@ -365,26 +395,32 @@ class PieceCounts(Mapping[bytes, int]):
 
     # Files
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self, about: About) -> dict[str, Any]:
         return {
             **self._settings.as_plain(),
-            "record": self._record.plain(),
-            "ordered": self._ordered,
-            "pruned": self._pruned,
+            "record": about.record.plain(),
+            "ordered": about.ordered,
+            "pruned": about.pruned,
         }
-
-    def _fill(self, arrays: Arrays, facts: Mapping[str, Any]) -> None:
-        self._table.add_counts(*arrays)
-        self._record = Record.from_plain(facts["record"])
-        self._ordered = facts["ordered"]
-        self._pruned = facts["pruned"]
 
     @classmethod
     def _from_parts(
-        cls, arrays: Arrays, facts: Mapping[str, Any], engine: str | None
+        cls,
+        arrays: Arrays,
+        facts: Mapping[str, Any],
+        engine: str | None,
+        memory_bytes: int | None = None,
     ) -> "PieceCounts":
-        counts = cls._of(Settings.from_plain(facts, engine))
-        counts._fill(arrays, facts)
+        settings = Settings.from_plain(facts, engine, memory_bytes)
+        record = Record.from_plain(facts["record"])
+        return cls._filled(settings, arrays, About(record, facts["ordered"], facts["pruned"]))
+
+    @classmethod
+    def _filled(cls, settings: Settings, arrays: Arrays, about: About) -> "PieceCounts":
+        counts = cls._of(settings)
+        table = settings.new_table()
+        table.add_counts(*arrays)
+        counts._take(table, about)
         return counts
 
     def save(self, path: files.Path) -> None:
@@ -393,7 +429,8 @@ class PieceCounts(Mapping[bytes, int]):
         FileExistsError if anything stands at the path: no file is ever replaced. Another OSError
         if it cannot be written.
         """
-        count_files.save(path, self.arrays, self._facts())
+        about, arrays = self._state()
+        count_files.save(path, arrays, self._facts(about))
 
     @classmethod
     def load(cls, path: files.Path, engine: str | None = None) -> "PieceCounts":
@@ -413,7 +450,8 @@ class PieceCounts(Mapping[bytes, int]):
         Needs the extra `arrow`. Counts without an order have no column `first`.
         """
         place = arguments.whole_number(part, "part", 0, count_files.MOST_PARTS - 1)
-        count_files.save_parquet(path, self.arrays, self._facts(), place if self._ordered else None)
+        about, arrays = self._state()
+        count_files.save_parquet(path, arrays, self._facts(about), place if about.ordered else None)
 
     @classmethod
     def from_parquet(
@@ -448,18 +486,17 @@ class PieceCounts(Mapping[bytes, int]):
         for other in told:
             if not same_pieces(Settings.from_plain(other, engine), settings):
                 raise ValueError(f"{paths}: the files are of different patterns or special tokens")
-        counts = cls._of(settings)
-        counts._table.add_counts(*arrays)
-        counts._ordered = ordered
-        counts._pruned = max((found["pruned"] for found in told), default=0)
+        record = Record()
         for part in facts:
-            counts._record.join(
-                Record.unknown() if part is None else Record.from_plain(part["record"])
-            )
-        return counts
+            record.join(Record.unknown() if part is None else Record.from_plain(part["record"]))
+        pruned = max((found["pruned"] for found in told), default=0)
+        return cls._filled(settings, arrays, About(record, ordered, pruned))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
+        about, arrays = self._state()
+        settings = self._settings
+        parts = (arrays, self._facts(about), settings.engine, settings.memory_bytes)
+        return self._from_parts, parts
 
 
 def aside(threads: int | None) -> bool:
