@@ -16,7 +16,7 @@ from tokbpe import arguments, engines, patterns, tables
 from tokbpe import progress as progresses
 from tokbpe.arguments import Documents
 from tokbpe.corpus import Record
-from tokbpe.count_work import Settings, pieces_of
+from tokbpe.count_work import Settings, counter_of, known_size, pieces_of
 from tokbpe.counting import PieceCounts
 from tokbpe.patterns import WORDS, Pattern
 from tokbpe.progress import Progress, reporting
@@ -27,6 +27,7 @@ from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary, lay_out
 
 DEFAULT_VOCABULARY_SIZE = 512
 BYTE_ORDERS = {"bytes": bytes(range(256)), "gpt2": patterns.GPT2_BYTE_ORDER}
+BYTES_TOGETHER = 2**22  # are looked at between two looks for signals
 WRITTEN_MARKER = b"</w>"  # as which the end of a word counts where byte strings are compared
 
 
@@ -206,14 +207,22 @@ class ByteMethod:
         refuse("base", options.base, "bytes", self.name)
         record = Record()
         special = options.special_spellings()
-        seen: set[int] = set()
-        for document in record.watch(corpus):
-            for part, special_id in cut_special(document, special):
-                if special_id is None:
-                    seen.update(part)
-        if not seen:
+        seen = np.zeros(256, bool)
+        done = 0
+        with reporting(options.progress, "B", unit_scale=True) as report:
+            told = counter_of(report, known_size(corpus) if report else None)
+            for document in record.watch(corpus):
+                for part, special_id in cut_special(document, special):
+                    for start in range(0, len(part), BYTES_TOGETHER):
+                        bytes_here = np.frombuffer(part, np.uint8)[start : start + BYTES_TOGETHER]
+                        if special_id is None:
+                            seen[bytes_here] = True
+                        done += len(bytes_here)
+                        if told is not None:
+                            told(done)
+        if not seen.any():
             raise nothing_to_learn("bytes")
-        base = Vocabulary(self.name, tuple(bytes([byte]) for byte in sorted(seen)))
+        base = Vocabulary(self.name, tuple(bytes([byte]) for byte in np.flatnonzero(seen)))
         return finished(base, options, record.plain())
 
 
