@@ -47,15 +47,15 @@ class PieceCounts(Mapping[bytes, int]):
     memory_bytes: a MemoryError tells before the table of these counts takes more, or those of
         a corpus that is being counted, one in each thread, or of a worker of an executor; by
         default, and for counts from files, as much as the machine has; 1 MB is always had. A
-        piece takes some hundred bytes in a table. Beside them stand 64 MB of documents, or one that is larger,
-        and the `arrays` once they have been asked for.
+        piece takes some hundred bytes in a table. Beside them stand 64 MB of documents, or one
+        that is larger, and the `arrays` once they have been asked for.
 
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
     2**63 - 1 is a ValueError.
 
     Threads, and handlers of signals, may read the same counts and change them: each change is
-    done as a whole, or not at all where it is interrupted. What several threads add at a time
-    follows in any order.
+    done as a whole, and an interrupt finds it done or not begun. What several threads add at a
+    time follows in any order.
     """
 
     def __init__(
@@ -332,7 +332,9 @@ class PieceCounts(Mapping[bytes, int]):
     @property
     def record(self) -> dict[str, Any]:
         """What was counted, as far as it is known: `documents`, `bytes`, the SHA-256 of each
-        document (`hashes`) and of these in order (`fingerprint`)."""
+        document (`hashes`) and of these in order (`fingerprint`). Beyond 100,000 documents the
+        hashes are not kept, and the fingerprint not where such counts are added behind others,
+        or more is added to them when they come from a file."""
         about = self._table.about
         pruned = {"pruned": about.pruned} if about.pruned else {}
         return {**about.record.plain(), **pruned}
