@@ -207,6 +207,8 @@ cdef class PieceCounting(Groups):
         else:
             table = PieceTable()
             counts = [part.counts() for part in self.tables]
+            for part in self.tables:
+                part.needed = counts_size(&part.table, 0)
             table.needed = counts_size(&table.table, max(map(len, self.tables)))
             self.check_memory(table)
             make_room(&table.table, max(map(len, self.tables)))
