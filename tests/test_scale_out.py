@@ -1,11 +1,14 @@
 """Counting by the workers of executors, a Dask cluster among them, and counts in Parquet, which
 DuckDB adds up. What is not installed is skipped."""
 
+import os
 import re
+import signal
 import sys
+import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from random import Random
 
@@ -60,6 +63,35 @@ def test_an_executor_of_processes(paths, monkeypatch):
             same(found, expected)
         with pytest.raises(FileNotFoundError, match="absent"):
             PieceCounts.from_files([*paths, "absent"], pattern="gpt2", executor=pool)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("own", [True, False])
+def test_an_interrupt_waits_for_no_worker(own, tmp_path, monkeypatch):
+    """Neither for what has begun, which never ends here, nor for what waits behind it."""
+    monkeypatch.setattr(count_work, "TASK_FILE_BYTES", 0)
+    paths = [tmp_path / f"{number}" for number in range(9)]
+    for path in paths:
+        os.mkfifo(path)  # whoever opens one waits until somebody writes
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    executor = None if own else ThreadPoolExecutor(2)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            PieceCounts.from_files(paths, executor=executor, workers=2 if own else None)
+        assert time.monotonic() - start < 5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if executor is None:
+        for process in active_children():
+            process.join(5)
+        assert not active_children()
+    else:
+        for path in paths[:2]:  # all that has begun
+            path.write_text("low")
+        executor.shutdown()
 
 
 @pytest.mark.filterwarnings("ignore")  # of what Dask needs

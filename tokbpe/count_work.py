@@ -5,7 +5,9 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 """
 
 import bisect
+import contextlib
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -382,14 +384,14 @@ def count_files_elsewhere(
     report: Callable[[int], object] | None,
     executor: Executor | None,
     workers: int | None,
-) -> Iterator[Partial]:
+) -> Generator[Partial, None, None]:
     """What the workers of an executor, or so many new processes, count of files, in order."""
     for path in paths:
         if hasattr(path, "read"):
             raise TypeError(f"workers need paths, but {path!r} is an open file")
     if executor is None:
         most = arguments.whole_number(workers, "workers", 1, MOST_WORKERS)
-        with process_pool(most) as pool:
+        with new_processes(most) as pool:
             yield from count_files_elsewhere(
                 paths, separation, settings, threads, report, pool, None
             )
@@ -401,18 +403,22 @@ def count_files_elsewhere(
     groups = [*file_groups(paths, at_a_time)]
     tasks = ((count_some_files, group, separation, settings, threads or 1) for group, _ in groups)
     done = 0
-    for partial, (_, size) in zip(in_order(executor, tasks), groups):
-        yield partial
-        done += size
-        if report is not None:
-            report(done)
+    with contextlib.closing(in_order(executor, tasks)) as partials:
+        for partial, (_, size) in zip(partials, groups):
+            yield partial
+            done += size
+            if report is not None:
+                report(done)
 
 
 # Executors
 
 
-def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """The results of calls, in their order. Not many more than there are workers wait."""
+def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Generator[Any, None, None]:
+    """The results of calls, in their order. Not many more than there are workers wait.
+
+    If it is closed, what has not begun is canceled, and nobody waits for what has.
+    """
     most = 2 * worker_count(executor)
     pending: deque[Future[Any]] = deque()
     try:
@@ -433,9 +439,32 @@ def worker_count(executor: Executor) -> int:
     return workers if isinstance(workers, int) and workers > 0 else 16
 
 
-def process_pool(workers: int) -> Executor:
-    """Processes of this machine that share nothing with this one."""
-    import multiprocessing
+@contextlib.contextmanager
+def new_processes(workers: int) -> Iterator[Executor]:
+    """Processes of this machine that share nothing with this one; ended at once by an error."""
+    # Slow to import, and of no use to who counts alone.
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.context import SpawnContext
 
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    started: list[Any] = []
+
+    class Context(SpawnContext):
+        def Process(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+            started.append(super().Process(*args, **options))
+            return started[-1]
+
+    pool = ProcessPoolExecutor(workers, mp_context=Context(), initializer=ignore_interrupts)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        for process in started:
+            if process.pid is not None:
+                process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

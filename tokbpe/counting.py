@@ -1,7 +1,7 @@
 """Counting pieces once, to learn from the counts many times."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -196,15 +196,16 @@ class PieceCounts(Mapping[bytes, int]):
                 table, giant = count_work.count(parts, self._settings, threads, told, found.name)
         self._take(table, record, giant)
 
-    def _join(self, partials: Iterator[Partial]) -> None:
+    def _join(self, partials: Generator[Partial, None, None]) -> None:
         """Count what workers have counted, in this order."""
         table = self._settings.new_table()
         record = Record()
         giant = None
-        for partial in partials:
-            table.add_counts(*partial.arrays)
-            record.join(partial.record)
-            giant = Giant.larger(giant, partial.giant)
+        with contextlib.closing(partials):  # an error ends their work now, not some time later
+            for partial in partials:
+                table.add_counts(*partial.arrays)
+                record.join(partial.record)
+                giant = Giant.larger(giant, partial.giant)
         self._take(table, record, giant)
 
     def _take(self, table: Table, record: Record, giant: Giant | None = None) -> None:
