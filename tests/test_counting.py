@@ -1,5 +1,6 @@
 """PieceCounts: counting documents and files, adding up, saving, and learning from counts."""
 
+import contextlib
 import copy
 import hashlib
 import io
@@ -19,7 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import PieceCounts, Tokenizer, corpus, count_work, engines, reading, reference
+from tokbpe import (
+    PieceCounts,
+    Tokenizer,
+    continuing,
+    corpus,
+    count_work,
+    engines,
+    methods,
+    reading,
+    reference,
+)
 from tokbpe.corpus import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
@@ -648,6 +659,52 @@ def test_interrupted_training_is_kept(engine):
     assert kept == Tokenizer("low lower lowest " * 9, method="bpe", vocabulary_size=kept.vocab_size)
     with pytest.raises(ValueError, match="on_interrupt must be one of"):
         Tokenizer("low", method="bpe", on_interrupt="stop")
+
+
+@ENGINES
+@pytest.mark.parametrize("place", ["lay_out", "warn_if_smaller", "check_symbols", "reporting"])
+def test_merges_that_are_learned_are_kept(engine, place, monkeypatch):
+    """Wherever an interrupt comes behind the last merge."""
+    corpus = ["low lower lowest " * 9]
+    options = {"method": "bpe", "vocabulary_size": 300, "engine": engine, "on_interrupt": "keep"}
+    with pytest.warns(UserWarning):
+        expected = Tokenizer(corpus, **options)
+        longer = expected.extended(corpus, 310)
+    interrupts = []
+
+    def once(*arguments, **named):
+        if not interrupts:
+            interrupts.append(place)
+            raise KeyboardInterrupt
+        return work(*arguments, **named)
+
+    @contextlib.contextmanager
+    def interrupted_behind(progress, unit, **bar):
+        yield None
+        if unit == "merge":
+            once()
+
+    def work(*arguments, **named):
+        return None
+
+    if place == "reporting":
+        monkeypatch.setattr(methods, place, interrupted_behind)
+    else:
+        work = getattr(methods, place)
+        monkeypatch.setattr(methods, place, once)
+        if place == "warn_if_smaller":
+            monkeypatch.setattr(continuing, place, once)
+    counts = PieceCounts(corpus, engine=engine)
+    for call, wanted in (
+        (lambda: Tokenizer(corpus, **options), expected),
+        (lambda: Tokenizer.from_counts(counts, **options), expected),
+        (lambda: expected.extended(corpus, 310, on_interrupt="keep"), longer),
+    ):
+        interrupts.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert call().fingerprint() == wanted.fingerprint()
+        assert interrupts or (place == "lay_out" and wanted is longer)
 
 
 # Executors
