@@ -470,11 +470,15 @@ def rewritten(path, **changes):
     about = json.loads(parts.pop("about").tobytes())
     for name, value in changes.items():
         (parts if name in parts else about)[name] = value
-    about["sha256"] = count_files.digest(parts.values())
+    del about["sha256"]
+    about["sha256"] = count_files.digest(about, parts.values())
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     other = path.with_name("other.npz")
     np.savez(other, about=text, **parts)
     return other
+
+
+RECORD = made("low").record
 
 
 @pytest.mark.parametrize(
@@ -487,7 +491,21 @@ def rewritten(path, **changes):
         ({"ends": np.array([0, 9], np.uint64)}, "piece 0 ends at 0"),
         ({"ends": np.array([3, 8], np.uint64)}, "ends at 8, but there are 9 bytes"),
         ({"ends": np.array([3.0, 9.0])}, "ends must be an array of <u8"),
-        ({"data": np.array([object()])}, "no counts that tokbpe saved: .*allow_pickle"),
+        ({"data": np.array([object()])}, "data must be an array of |u1 with one dimension$"),
+        ({"ordered": "no"}, "other.npz: the field 'ordered': it must be true or false, not 'no'"),
+        ({"pruned": "x"}, "the field 'pruned': it must be a whole number, not str"),
+        ({"pruned": -1}, "the field 'pruned': it must be from 0"),
+        ({"pattern": "gpt2"}, "the field 'pattern': "),
+        ({"special_tokens": [3]}, "the field 'special_tokens': .* must be str, not int"),
+        ({"record": []}, "the field 'record': it must be a mapping, not list"),
+        ({"record": {"documents": 1}}, "the field 'record': it must have .*'hashes'"),
+        ({"record": {**RECORD, "documents": "x"}}, "'record': documents must be a whole number"),
+        ({"record": {**RECORD, "bytes": -5}}, "'record': bytes must be from 0"),
+        ({"record": {**RECORD, "fingerprint": "zz"}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": ["zz"]}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": "zz"}}, "'record': hashes must be a list, not str"),
+        ({"record": {**RECORD, "documents": 3}}, "'record': .* do not go together"),
+        ({"other": 1}, "the facts must have .* not .*'other'"),
     ],
 )
 def test_files_that_hold_no_counts(changes, message, tmp_path):
@@ -500,11 +518,19 @@ def test_other_files(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "others.npz", a=np.arange(3))
     (tmp_path / "text").write_text("low")
+    (tmp_path / "list.npz").write_text("[1, 2]")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (2**50,)}
+    )
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as file:
+        file.writestr("about.npy", header.getvalue())
     with zipfile.ZipFile(tmp_path / "zip", "w") as file:
         file.writestr("about.npy", "low")
-    for name in ("array.npy", "others.npz", "text", "zip"):
-        with pytest.raises(ValueError, match="these are no counts that tokbpe saved"):
+    for name in ("array.npy", "others.npz", "text", "zip", "list.npz", "huge.npz"):
+        with pytest.raises(ValueError, match=f"{name}: these are no counts that") as caught:
             PieceCounts.load(tmp_path / name)
+        assert "pickle" not in str(caught.value)
     with pytest.raises(FileNotFoundError):
         PieceCounts.load(tmp_path / "absent")
 

@@ -121,6 +121,15 @@ class Settings:
             return None
         return reading.cutter(self.special_tokens)
 
+    @property
+    def pattern_name(self) -> str | None:
+        """The name of the pattern, else its spelling."""
+        return None if self.pattern is None else self.pattern.name or self.pattern.sources[0]
+
+    def name(self) -> str:
+        """What tells these settings from others, for messages."""
+        return f"pattern {self.pattern_name!r}, special tokens {list(self.special_tokens)}"
+
     def as_plain(self) -> dict[str, Any]:
         pattern = None
         if self.pattern is not None:

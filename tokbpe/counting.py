@@ -229,7 +229,7 @@ class PieceCounts(Mapping[bytes, int]):
             return NotImplemented
         if not same_pieces(self._settings, other._settings):
             raise ValueError(
-                f"counts of {self._settings.as_plain()} and of {other._settings.as_plain()} "
+                f"counts of {self._settings.name()} and of {other._settings.name()} "
                 "are of different pieces: they cannot be added"
             )
         table = self._settings.new_table()
@@ -277,8 +277,7 @@ class PieceCounts(Mapping[bytes, int]):
     @property
     def pattern(self) -> str | None:
         """How documents were cut: the name of the pattern, else its spelling; None: not at all."""
-        pattern = self._settings.pattern
-        return None if pattern is None else pattern.name or pattern.sources[0]
+        return self._settings.pattern_name
 
     @property
     def special_tokens(self) -> tuple[str, ...]:
@@ -422,42 +421,60 @@ class PieceCounts(Mapping[bytes, int]):
         source: files.Path | Iterable[files.Path],
         *,
         pattern: Any = NOT_GIVEN,
-        special_tokens: Sequence[str] = (),
+        special_tokens: Any = NOT_GIVEN,
         engine: str | None = None,
     ) -> "PieceCounts":
         """The counts of a Parquet file, a folder of such files, or several of them, added up.
 
         pattern, special_tokens: of files that `to_parquet` did not write, and which therefore do
-            not say how the pieces were made.
+            not say how the pieces were made. Those of files that do may be given, too.
 
         Pieces stand in the order of the column `first`, the least of each; without it they have
-        none, and the tie rule "first" is refused. ValueError, naming the column, for what are no
-        counts.
+        none, and the tie rule "first" is refused. ValueError, naming the file, the column and the
+        row, for what are no counts; and naming the files that have the same `first`, as parts of
+        a corpus have that were written as the same `part`.
         """
-        paths = listed(source)
-        arrays, facts, ordered = count_files.load_parquet(paths)
-        told = [found for found in facts if found is not None]
-        if len(told) < len(facts) or not told:
-            if pattern is NOT_GIVEN:
-                raise ValueError(
-                    f"{paths}: the files do not say by which pattern the pieces were cut: "
-                    "give pattern=, None for none"
-                )
-            settings = Settings.of(pattern, special_tokens, engine)
-        else:
-            settings = Settings.from_plain(told[0], engine)
-        for other in told:
-            if not same_pieces(Settings.from_plain(other, engine), settings):
-                raise ValueError(f"{paths}: the files are of different patterns or special tokens")
+        arrays, tables, ordered = count_files.load_parquet(listed(source))
+        settings = cls._settings_of(tables, pattern, special_tokens, engine)
         counts = cls._of(settings)
         counts._table.add_counts(*arrays)
         counts._ordered = ordered
-        counts._pruned = max((found["pruned"] for found in told), default=0)
-        for part in facts:
-            counts._record.join(
-                Record.unknown() if part is None else Record.from_plain(part["record"])
-            )
+        for table in tables:
+            facts = table.facts
+            record = Record.unknown() if facts is None else Record.from_plain(facts["record"])
+            counts._record.join(record)
+            counts._pruned = max(counts._pruned, 0 if facts is None else facts["pruned"])
         return counts
+
+    @staticmethod
+    def _settings_of(
+        tables: Sequence[count_files.Table],
+        pattern: Any,
+        special_tokens: Any,
+        engine: str | None,
+    ) -> Settings:
+        """What the pieces of files depend on, as they say, or as is given."""
+        told = [
+            (table.name, Settings.from_plain(table.facts, engine))
+            for table in tables
+            if table.facts is not None
+        ]
+        if pattern is NOT_GIVEN and len(told) < len(tables):
+            name = next(table.name for table in tables if table.facts is None)
+            raise ValueError(
+                f"{name} does not say by which pattern the pieces were cut: "
+                "give pattern=, None for none"
+            )
+        known = told[0][1] if told else Settings.of(None, (), engine)
+        settings = Settings.of(
+            known.pattern if pattern is NOT_GIVEN else pattern,
+            known.special_tokens if special_tokens is NOT_GIVEN else special_tokens,
+            engine,
+        )
+        for name, other in told:
+            if not same_pieces(other, settings):
+                raise ValueError(f"{name} holds counts of {other.name()}, not of {settings.name()}")
+        return settings
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
