@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import gzip
 import hashlib
 import io
 import itertools
@@ -349,12 +350,50 @@ def test_progress_of_counting(engine, paths):
     assert told(
         lambda tell: PieceCounts.from_files(paths, pattern="gpt2", engine=engine, progress=tell)
     ) == (size, size)
+    assert told(
+        lambda tell: PieceCounts.from_files(
+            paths, documents="line", pattern="gpt2", engine=engine, progress=tell
+        )
+    ) == (size, size)
     with ThreadPoolExecutor(2) as pool:
         assert told(
             lambda tell: PieceCounts.from_files(
                 paths, pattern="gpt2", engine=engine, progress=tell, executor=pool
             )
         ) == (size, size)
+        assert told(lambda tell: made(corpus, engine, progress=tell, executor=pool)) == (10, 10)
+
+
+def test_progress_of_an_executor_tells_what_is_counted(monkeypatch):
+    monkeypatch.setattr(count_work, "TASK_BYTES", 3)
+    free, seen = threading.Event(), []
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, *task):
+            assert not seen or free.is_set()
+            return super().submit(lambda: (free.wait(5), task[0](*task[1:]))[1])
+
+    with Slow(2) as pool:
+        threading.Timer(0.05, free.set).start()
+        made(["low"] * 9, progress=lambda *told: seen.append(told), executor=pool)
+    assert seen == [(done, 27) for done in range(3, 28, 3)]
+
+
+@ENGINES
+def test_a_function_that_raises_stop_iteration(engine, paths):
+    def stop(done, wanted):
+        raise StopIteration
+
+    counts = made("low low", engine)
+    with ThreadPoolExecutor(1) as pool:
+        for call in (
+            lambda: made("low", engine, progress=stop),
+            lambda: made("low", engine, progress=stop, executor=pool),
+            lambda: PieceCounts.from_files(paths, engine=engine, progress=stop, executor=pool),
+            lambda: Tokenizer.from_counts(counts, engine=engine, progress=stop),
+        ):
+            with pytest.raises(RuntimeError, match="progress is has raised StopIteration"):
+                call()
 
 
 @ENGINES
@@ -765,6 +804,55 @@ def test_threads_as_workers(engine, paths, monkeypatch):
             made([*corpus, "a" * 70_000], engine, executor=pool)
     with pytest.raises(ValueError, match="workers must be from 1"):
         PieceCounts.from_files(paths, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda path: made("a", executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made([], executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made("a", executor=ThreadPoolExecutor), TypeError, "Executor, not <class"),
+        (lambda path: PieceCounts.from_files(path, executor=3), TypeError, "Executor, not int"),
+        (lambda path: PieceCounts.from_files([], executor=3), TypeError, "Executor, not int"),
+        (
+            lambda path: made("a", threads=0, executor=ThreadPoolExecutor(1)),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (
+            lambda path: PieceCounts.from_files(path, threads=0, workers=1),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (lambda path: PieceCounts.from_files(None), TypeError, "path 0 must be .*, not NoneType"),
+        (lambda path: PieceCounts.from_files(5), TypeError, "path 0 must be a path or an open"),
+        (lambda path: PieceCounts.from_files([path, None]), TypeError, "path 1 must be"),
+        (lambda path: PieceCounts.from_files([path, "a\0"]), ValueError, "path 1, 'a.*null byte"),
+        (
+            lambda path: made("a") + made("a", pattern=None, special_tokens=["x"]),
+            ValueError,
+            "^counts of pattern 'gpt2', special tokens \\[\\] and of pattern None, special tokens",
+        ),
+    ],
+    ids=itertools.count(),
+)
+def test_wrong_arguments(call, kind, message, paths):
+    with pytest.raises(kind, match=message):
+        call(paths[0])
+
+
+def test_damaged_files_of_gzip(tmp_path):
+    path = tmp_path / "text.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"low lower " * 10_000)
+    good = path.read_bytes()
+    for place, data in ((-6, None), (30, None), (None, good[:-30])):
+        if data is None:
+            data = bytearray(good)
+            data[place] ^= 3
+        path.write_bytes(data)
+        with gzip.open(path) as file, pytest.raises(OSError, match=r"text\.gz"):
+            PieceCounts.from_files(file)
 
 
 def test_counter_as_oracle():

@@ -6,8 +6,10 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 
 import bisect
 import contextlib
+import errno
 import os
 import signal
+import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -332,7 +334,7 @@ class FileDocuments:
                         number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
-        with files.naming(file_name(file)):
+        with files.naming(file_name(file)), naming_damage(file_name(file)):
             yield from reading.blocks(file, self._separation, reading.BLOCK_BYTES, self._cut)
 
     def name(self, number: int) -> str:
@@ -342,6 +344,18 @@ class FileDocuments:
         if self._separation.separator is None:
             return file
         return f"{file}: document {first + number - self._starts[block]}"
+
+
+@contextlib.contextmanager
+def naming_damage(name: str) -> Iterator[None]:
+    """An OSError that names the file, where the file itself, such as one of gzip, names none."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        code = getattr(error, "errno", None) or errno.EIO
+        raise OSError(code, getattr(error, "strerror", None) or str(error), name) from error
 
 
 def file_name(source: reading.Source) -> str:
@@ -393,8 +407,12 @@ def count_files_elsewhere(
     report: Callable[[int], object] | None,
     executor: Executor | None,
     workers: int | None,
+    cancel: bool = True,
 ) -> Generator[Partial, None, None]:
-    """What the workers of an executor, or so many new processes, count of files, in order."""
+    """What the workers of an executor, or so many new processes, count of files, in order.
+
+    cancel: as `in_order` takes it.
+    """
     for path in paths:
         if hasattr(path, "read"):
             raise TypeError(f"workers need paths, but {path!r} is an open file")
@@ -402,7 +420,7 @@ def count_files_elsewhere(
         most = arguments.whole_number(workers, "workers", 1, MOST_WORKERS)
         with new_processes(most) as pool:
             yield from count_files_elsewhere(
-                paths, separation, settings, threads, report, pool, None
+                paths, separation, settings, threads, report, pool, None, cancel=False
             )
         return
     if workers is not None:
@@ -412,7 +430,7 @@ def count_files_elsewhere(
     groups = [*file_groups(paths, at_a_time)]
     tasks = ((count_some_files, group, separation, settings, threads or 1) for group, _ in groups)
     done = 0
-    with contextlib.closing(in_order(executor, tasks)) as partials:
+    with contextlib.closing(in_order(executor, tasks, cancel)) as partials:
         for partial, (_, size) in zip(partials, groups):
             yield partial
             done += size
@@ -423,10 +441,20 @@ def count_files_elsewhere(
 # Executors
 
 
-def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Generator[Any, None, None]:
+def check_executor(executor: object) -> None:
+    """TypeError for what cannot be given work to."""
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        found = repr(executor) if isinstance(executor, type) else arguments.type_name(executor)
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {found}")
+
+
+def in_order(
+    executor: Executor, tasks: Iterable[tuple[Any, ...]], cancel: bool = True
+) -> Generator[Any, None, None]:
     """The results of calls, in their order. Not many more than there are workers wait.
 
-    If it is closed, what has not begun is canceled, and nobody waits for what has.
+    If it is closed, what has not begun is canceled, and nobody waits for what has. Not to be
+    canceled where the workers are killed: up to Python 3.11 a pool fails over such tasks then.
     """
     most = 2 * worker_count(executor)
     pending: deque[Future[Any]] = deque()
@@ -438,7 +466,7 @@ def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Generator[
         while pending:
             yield pending.popleft().result()
     finally:
-        for future in pending:
+        for future in pending if cancel else ():
             future.cancel()
 
 
@@ -470,7 +498,7 @@ def new_processes(workers: int) -> Iterator[Executor]:
         for process in started:
             if process.pid is not None:
                 process.kill()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False)
         raise
 
 

@@ -128,16 +128,18 @@ class PieceCounts(Mapping[bytes, int]):
             documents at a time; of results not many more wait than it has workers. A worker has
             one thread then, unless `threads` says otherwise.
         """
+        arguments.threads(threads)
         if executor is None:
             self._count(corpus, threads, progress, iter)
             return
+        count_work.check_executor(executor)
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
             tasks = (
                 (count_work.count_documents, batch, first, self._settings, threads or 1)
-                for batch, first in count_work.batches(corpus, told)
+                for batch, first in count_work.batches(corpus, None)
             )
-            self._join(count_work.in_order(executor, tasks))
+            self._join(count_work.in_order(executor, tasks), told)
 
     def _count(
         self,
@@ -178,7 +180,10 @@ class PieceCounts(Mapping[bytes, int]):
         otherwise it must have at most 2**30 bytes: ValueError. OSError if a file cannot be read
         or changes meanwhile.
         """
-        sources = listed(paths)
+        sources = reading.sources(listed(paths))
+        arguments.threads(threads)
+        if executor is not None:
+            count_work.check_executor(executor)
         separation = reading.separation(documents)
         with reporting(progress, "B", unit_scale=True) as report:
             total = sum(count_work.file_size(source) for source in sources)
@@ -194,10 +199,16 @@ class PieceCounts(Mapping[bytes, int]):
             found = FileDocuments(sources, separation, self._settings, record, aside(threads))
             with contextlib.closing(iter(found)) as parts:
                 table, giant = count_work.count(parts, self._settings, threads, told, found.name)
+            if told is not None and total:
+                told(total)  # what stands between documents, too
         self._take(table, record, giant)
 
-    def _join(self, partials: Generator[Partial, None, None]) -> None:
-        """Count what workers have counted, in this order."""
+    def _join(
+        self,
+        partials: Generator[Partial, None, None],
+        told: Callable[[int], object] | None = None,
+    ) -> None:
+        """Count what workers have counted, in this order; `told` is called with the bytes."""
         table = self._settings.new_table()
         record = Record()
         giant = None
@@ -206,6 +217,8 @@ class PieceCounts(Mapping[bytes, int]):
                 table.add_counts(*partial.arrays)
                 record.join(partial.record)
                 giant = Giant.larger(giant, partial.giant)
+                if told is not None and record.bytes is not None:
+                    told(record.bytes)
         self._take(table, record, giant)
 
     def _take(self, table: Table, record: Record, giant: Giant | None = None) -> None:
@@ -434,7 +447,7 @@ class PieceCounts(Mapping[bytes, int]):
         row, for what are no counts; and naming the files that have the same `first`, as parts of
         a corpus have that were written as the same `part`.
         """
-        arrays, tables, ordered = count_files.load_parquet(listed(source))
+        arrays, tables, ordered = count_files.load_parquet(reading.sources(listed(source), False))
         settings = cls._settings_of(tables, pattern, special_tokens, engine)
         counts = cls._of(settings)
         counts._table.add_counts(*arrays)

@@ -75,7 +75,7 @@ class Tokenizer:
     progress: True for progress bars on a terminal, or a function that is called with two numbers
         from time to time: first with the bytes that are counted and those of the corpus (None
         for these where it is no text, bytes, list or tuple), then with the merges done and
-        wanted.
+        wanted, of which fewer are done where the corpus gives no more.
     threads: how many may be used; by default as many as there are cores. The result does not
         depend on it.
     on_interrupt: what Ctrl-C does. "raise": KeyboardInterrupt, within a second; "keep": so it
