@@ -1,6 +1,8 @@
 """PieceCounts: counting documents and files, adding up, saving, and learning from counts."""
 
+import contextlib
 import copy
+import gzip
 import hashlib
 import inspect
 import io
@@ -22,7 +24,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import PieceCounts, Tokenizer, corpus, count_work, engines, reading, reference
+from tokbpe import (
+    PieceCounts,
+    Tokenizer,
+    continuing,
+    corpus,
+    count_work,
+    engines,
+    methods,
+    reading,
+    reference,
+)
 from tokbpe.corpus import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
@@ -341,12 +353,50 @@ def test_progress_of_counting(engine, paths):
     assert told(
         lambda tell: PieceCounts.from_files(paths, pattern="gpt2", engine=engine, progress=tell)
     ) == (size, size)
+    assert told(
+        lambda tell: PieceCounts.from_files(
+            paths, documents="line", pattern="gpt2", engine=engine, progress=tell
+        )
+    ) == (size, size)
     with ThreadPoolExecutor(2) as pool:
         assert told(
             lambda tell: PieceCounts.from_files(
                 paths, pattern="gpt2", engine=engine, progress=tell, executor=pool
             )
         ) == (size, size)
+        assert told(lambda tell: made(corpus, engine, progress=tell, executor=pool)) == (10, 10)
+
+
+def test_progress_of_an_executor_tells_what_is_counted(monkeypatch):
+    monkeypatch.setattr(count_work, "TASK_BYTES", 3)
+    free, seen = threading.Event(), []
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, *task):
+            assert not seen or free.is_set()
+            return super().submit(lambda: (free.wait(5), task[0](*task[1:]))[1])
+
+    with Slow(2) as pool:
+        threading.Timer(0.05, free.set).start()
+        made(["low"] * 9, progress=lambda *told: seen.append(told), executor=pool)
+    assert seen == [(done, 27) for done in range(3, 28, 3)]
+
+
+@ENGINES
+def test_a_function_that_raises_stop_iteration(engine, paths):
+    def stop(done, wanted):
+        raise StopIteration
+
+    counts = made("low low", engine)
+    with ThreadPoolExecutor(1) as pool:
+        for call in (
+            lambda: made("low", engine, progress=stop),
+            lambda: made("low", engine, progress=stop, executor=pool),
+            lambda: PieceCounts.from_files(paths, engine=engine, progress=stop, executor=pool),
+            lambda: Tokenizer.from_counts(counts, engine=engine, progress=stop),
+        ):
+            with pytest.raises(RuntimeError, match="progress is has raised StopIteration"):
+                call()
 
 
 @ENGINES
@@ -458,7 +508,7 @@ def test_memory_of_a_pattern_that_is_not_compiled():
 
 
 def test_many_small_documents():
-    lengths = [len(batch) for batch, _ in count_work.batches(iter([b""] * 600_000), None)]
+    lengths = [len(batch) for batch, _ in count_work.batches(iter([b""] * 600_000))]
     assert max(lengths) == count_work.TASK_DOCUMENTS
     waiting = []
     with Record().adding(aside=True) as add:
@@ -637,11 +687,15 @@ def rewritten(path, **changes):
     about = json.loads(parts.pop("about").tobytes())
     for name, value in changes.items():
         (parts if name in parts else about)[name] = value
-    about["sha256"] = count_files.digest(parts.values())
+    del about["sha256"]
+    about["sha256"] = count_files.digest(about, parts.values())
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     other = path.with_name("other.npz")
     np.savez(other, about=text, **parts)
     return other
+
+
+RECORD = made("low").record
 
 
 @pytest.mark.parametrize(
@@ -654,7 +708,21 @@ def rewritten(path, **changes):
         ({"ends": np.array([0, 9], np.uint64)}, "piece 0 ends at 0"),
         ({"ends": np.array([3, 8], np.uint64)}, "ends at 8, but there are 9 bytes"),
         ({"ends": np.array([3.0, 9.0])}, "ends must be an array of <u8"),
-        ({"data": np.array([object()])}, "no counts that tokbpe saved: .*allow_pickle"),
+        ({"data": np.array([object()])}, "data must be an array of |u1 with one dimension$"),
+        ({"ordered": "no"}, "other.npz: the field 'ordered': it must be true or false, not 'no'"),
+        ({"pruned": "x"}, "the field 'pruned': it must be a whole number, not str"),
+        ({"pruned": -1}, "the field 'pruned': it must be from 0"),
+        ({"pattern": "gpt2"}, "the field 'pattern': "),
+        ({"special_tokens": [3]}, "the field 'special_tokens': .* must be str, not int"),
+        ({"record": []}, "the field 'record': it must be a mapping, not list"),
+        ({"record": {"documents": 1}}, "the field 'record': it must have .*'hashes'"),
+        ({"record": {**RECORD, "documents": "x"}}, "'record': documents must be a whole number"),
+        ({"record": {**RECORD, "bytes": -5}}, "'record': bytes must be from 0"),
+        ({"record": {**RECORD, "fingerprint": "zz"}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": ["zz"]}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": "zz"}}, "'record': hashes must be a list, not str"),
+        ({"record": {**RECORD, "documents": 3}}, "'record': .* do not go together"),
+        ({"other": 1}, "the facts must have .* not .*'other'"),
     ],
 )
 def test_files_that_hold_no_counts(changes, message, tmp_path):
@@ -667,11 +735,19 @@ def test_other_files(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "others.npz", a=np.arange(3))
     (tmp_path / "text").write_text("low")
+    (tmp_path / "list.npz").write_text("[1, 2]")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (2**50,)}
+    )
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as file:
+        file.writestr("about.npy", header.getvalue())
     with zipfile.ZipFile(tmp_path / "zip", "w") as file:
         file.writestr("about.npy", "low")
-    for name in ("array.npy", "others.npz", "text", "zip"):
-        with pytest.raises(ValueError, match="these are no counts that tokbpe saved"):
+    for name in ("array.npy", "others.npz", "text", "zip", "list.npz", "huge.npz"):
+        with pytest.raises(ValueError, match=f"{name}: these are no counts that") as caught:
             PieceCounts.load(tmp_path / name)
+        assert "pickle" not in str(caught.value)
     with pytest.raises(FileNotFoundError):
         PieceCounts.load(tmp_path / "absent")
 
@@ -828,6 +904,52 @@ def test_interrupted_training_is_kept(engine):
         Tokenizer("low", method="bpe", on_interrupt="stop")
 
 
+@ENGINES
+@pytest.mark.parametrize("place", ["lay_out", "warn_if_smaller", "check_symbols", "reporting"])
+def test_merges_that_are_learned_are_kept(engine, place, monkeypatch):
+    """Wherever an interrupt comes behind the last merge."""
+    corpus = ["low lower lowest " * 9]
+    options = {"method": "bpe", "vocabulary_size": 300, "engine": engine, "on_interrupt": "keep"}
+    with pytest.warns(UserWarning):
+        expected = Tokenizer(corpus, **options)
+        longer = expected.extended(corpus, 310)
+    interrupts = []
+
+    def once(*arguments, **named):
+        if not interrupts:
+            interrupts.append(place)
+            raise KeyboardInterrupt
+        return work(*arguments, **named)
+
+    @contextlib.contextmanager
+    def interrupted_behind(progress, unit, **bar):
+        yield None
+        if unit == "merge":
+            once()
+
+    def work(*arguments, **named):
+        return None
+
+    if place == "reporting":
+        monkeypatch.setattr(methods, place, interrupted_behind)
+    else:
+        work = getattr(methods, place)
+        monkeypatch.setattr(methods, place, once)
+        if place == "warn_if_smaller":
+            monkeypatch.setattr(continuing, place, once)
+    counts = PieceCounts(corpus, engine=engine)
+    for call, wanted in (
+        (lambda: Tokenizer(corpus, **options), expected),
+        (lambda: Tokenizer.from_counts(counts, **options), expected),
+        (lambda: expected.extended(corpus, 310, on_interrupt="keep"), longer),
+    ):
+        interrupts.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert call().fingerprint() == wanted.fingerprint()
+        assert interrupts or (place == "lay_out" and wanted is longer)
+
+
 # Executors
 
 
@@ -860,6 +982,55 @@ def test_threads_as_workers(engine, paths, monkeypatch):
             made([*corpus, "a" * 70_000], engine, executor=pool)
     with pytest.raises(ValueError, match="workers must be from 1"):
         PieceCounts.from_files(paths, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda path: made("a", executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made([], executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made("a", executor=ThreadPoolExecutor), TypeError, "Executor, not <class"),
+        (lambda path: PieceCounts.from_files(path, executor=3), TypeError, "Executor, not int"),
+        (lambda path: PieceCounts.from_files([], executor=3), TypeError, "Executor, not int"),
+        (
+            lambda path: made("a", threads=0, executor=ThreadPoolExecutor(1)),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (
+            lambda path: PieceCounts.from_files(path, threads=0, workers=1),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (lambda path: PieceCounts.from_files(None), TypeError, "path 0 must be .*, not NoneType"),
+        (lambda path: PieceCounts.from_files(5), TypeError, "path 0 must be a path or an open"),
+        (lambda path: PieceCounts.from_files([path, None]), TypeError, "path 1 must be"),
+        (lambda path: PieceCounts.from_files([path, "a\0"]), ValueError, "path 1, 'a.*null byte"),
+        (
+            lambda path: made("a") + made("a", pattern=None, special_tokens=["x"]),
+            ValueError,
+            "^counts of pattern 'gpt2', special tokens \\[\\] and of pattern None, special tokens",
+        ),
+    ],
+    ids=itertools.count(),
+)
+def test_wrong_arguments(call, kind, message, paths):
+    with pytest.raises(kind, match=message):
+        call(paths[0])
+
+
+def test_damaged_files_of_gzip(tmp_path):
+    path = tmp_path / "text.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"low lower " * 10_000)
+    good = path.read_bytes()
+    for place, data in ((-6, None), (30, None), (None, good[:-30])):
+        if data is None:
+            data = bytearray(good)
+            data[place] ^= 3
+        path.write_bytes(data)
+        with gzip.open(path) as file, pytest.raises(OSError, match=r"text\.gz"):
+            PieceCounts.from_files(file)
 
 
 def test_counter_as_oracle():

@@ -5,8 +5,12 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 """
 
 import bisect
+import contextlib
+import errno
 import os
+import signal
 import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -159,6 +163,15 @@ class Settings:
             return None
         return reading.cutter(self.special_tokens)
 
+    @property
+    def pattern_name(self) -> str | None:
+        """The name of the pattern, else its spelling."""
+        return None if self.pattern is None else self.pattern.name or self.pattern.sources[0]
+
+    def name(self) -> str:
+        """What tells these settings from others, for messages."""
+        return f"pattern {self.pattern_name!r}, special tokens {list(self.special_tokens)}"
+
     def as_plain(self) -> dict[str, Any]:
         pattern = None
         if self.pattern is not None:
@@ -294,22 +307,17 @@ def count_documents(
     return Partial(Arrays(*table.arrays()), record, giant)
 
 
-def batches(
-    corpus: Documents, report: Callable[[int], object] | None
-) -> Iterator[tuple[list[bytes], int]]:
+def batches(corpus: Documents) -> Iterator[tuple[list[bytes], int]]:
     """Documents in lists for workers, and the number of the first of each list."""
     batch: list[bytes] = []
-    size = first = done = 0
+    size = first = 0
     for document in arguments.documents(corpus):
         batch.append(document)
         size += len(document)
         if size >= TASK_BYTES or len(batch) >= TASK_DOCUMENTS:
             yield batch, first
             first += len(batch)
-            done += size
             batch, size = [], 0
-            if report is not None:
-                report(done)
     if batch:
         yield batch, first
 
@@ -363,7 +371,7 @@ class FileDocuments:
                         number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
-        with files.naming(file_name(file)):
+        with files.naming(file_name(file)), naming_damage(file_name(file)):
             yield from reading.blocks(file, self._separation, reading.BLOCK_BYTES, self._cut)
 
     def name(self, number: int) -> str:
@@ -373,6 +381,18 @@ class FileDocuments:
         if self._separation.separator is None:
             return file
         return f"{file}: document {first + number - self._starts[block]}"
+
+
+@contextlib.contextmanager
+def naming_damage(name: str) -> Iterator[None]:
+    """An OSError that names the file, where the file itself, such as one of gzip, names none."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        code = getattr(error, "errno", None) or errno.EIO
+        raise OSError(code, getattr(error, "strerror", None) or str(error), name) from error
 
 
 def file_name(source: reading.Source) -> str:
@@ -424,16 +444,20 @@ def count_files_elsewhere(
     report: Callable[[int], object] | None,
     executor: Executor | None,
     workers: int | None,
-) -> Iterator[Partial]:
-    """What the workers of an executor, or so many new processes, count of files, in order."""
+    cancel: bool = True,
+) -> Generator[Partial, None, None]:
+    """What the workers of an executor, or so many new processes, count of files, in order.
+
+    cancel: as `in_order` takes it.
+    """
     for path in paths:
         if hasattr(path, "read"):
             raise TypeError(f"workers need paths, but {path!r} is an open file")
     if executor is None:
         most = arguments.whole_number(workers, "workers", 1, MOST_WORKERS)
-        with process_pool(most) as pool:
+        with new_processes(most) as pool:
             yield from count_files_elsewhere(
-                paths, separation, settings, threads, report, pool, None
+                paths, separation, settings, threads, report, pool, None, cancel=False
             )
         return
     if workers is not None:
@@ -443,18 +467,32 @@ def count_files_elsewhere(
     groups = [*file_groups(paths, at_a_time)]
     tasks = ((count_some_files, group, separation, settings, threads or 1) for group, _ in groups)
     done = 0
-    for partial, (_, size) in zip(in_order(executor, tasks), groups):
-        yield partial
-        done += size
-        if report is not None:
-            report(done)
+    with contextlib.closing(in_order(executor, tasks, cancel)) as partials:
+        for partial, (_, size) in zip(partials, groups):
+            yield partial
+            done += size
+            if report is not None:
+                report(done)
 
 
 # Executors
 
 
-def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """The results of calls, in their order. Not many more than there are workers wait."""
+def check_executor(executor: object) -> None:
+    """TypeError for what cannot be given work to."""
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        found = repr(executor) if isinstance(executor, type) else arguments.type_name(executor)
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {found}")
+
+
+def in_order(
+    executor: Executor, tasks: Iterable[tuple[Any, ...]], cancel: bool = True
+) -> Generator[Any, None, None]:
+    """The results of calls, in their order. Not many more than there are workers wait.
+
+    If it is closed, what has not begun is canceled, and nobody waits for what has. Not to be
+    canceled where the workers are killed: up to Python 3.11 a pool fails over such tasks then.
+    """
     most = 2 * worker_count(executor)
     pending: deque[Future[Any]] = deque()
     try:
@@ -465,7 +503,7 @@ def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[A
         while pending:
             yield pending.popleft().result()
     finally:
-        for future in pending:
+        for future in pending if cancel else ():
             future.cancel()
 
 
@@ -475,9 +513,32 @@ def worker_count(executor: Executor) -> int:
     return workers if isinstance(workers, int) and workers > 0 else 16
 
 
-def process_pool(workers: int) -> Executor:
-    """Processes of this machine that share nothing with this one."""
-    import multiprocessing
+@contextlib.contextmanager
+def new_processes(workers: int) -> Iterator[Executor]:
+    """Processes of this machine that share nothing with this one; ended at once by an error."""
+    # Slow to import, and of no use to who counts alone.
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.context import SpawnContext
 
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    started: list[Any] = []
+
+    class Context(SpawnContext):
+        def Process(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+            started.append(super().Process(*args, **options))
+            return started[-1]
+
+    pool = ProcessPoolExecutor(workers, mp_context=Context(), initializer=ignore_interrupts)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        for process in started:
+            if process.pid is not None:
+                process.kill()
+        pool.shutdown(wait=False)
+        raise
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

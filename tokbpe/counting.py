@@ -1,7 +1,7 @@
 """Counting pieces once, to learn from the counts many times."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -146,16 +146,18 @@ class PieceCounts(Mapping[bytes, int]):
             documents at a time; of results not many more wait than it has workers. A worker has
             one thread then, unless `threads` says otherwise.
         """
+        arguments.threads(threads)
         if executor is None:
             self._count(corpus, threads, progress, iter)
             return
+        count_work.check_executor(executor)
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
             tasks = (
                 (count_work.count_documents, batch, first, self._settings, threads or 1)
-                for batch, first in count_work.batches(corpus, told)
+                for batch, first in count_work.batches(corpus)
             )
-            self._join(count_work.in_order(executor, tasks))
+            self._join(count_work.in_order(executor, tasks), told)
 
     def _count(
         self,
@@ -196,7 +198,10 @@ class PieceCounts(Mapping[bytes, int]):
         otherwise it must have at most 2**30 bytes: ValueError. OSError if a file cannot be read
         or changes meanwhile.
         """
-        sources = listed(paths)
+        sources = reading.sources(listed(paths))
+        arguments.threads(threads)
+        if executor is not None:
+            count_work.check_executor(executor)
         separation = reading.separation(documents)
         with reporting(progress, "B", unit_scale=True) as report:
             total = sum(count_work.file_size(source) for source in sources)
@@ -212,17 +217,26 @@ class PieceCounts(Mapping[bytes, int]):
             found = FileDocuments(sources, separation, self._settings, record, aside(threads))
             with contextlib.closing(iter(found)) as parts:
                 table, giant = count_work.count(parts, self._settings, threads, told, found.name)
+            if told is not None and total:
+                told(total)  # what stands between documents, too
         self._take(table, About(record), giant)
 
-    def _join(self, partials: Iterator[Partial]) -> None:
-        """Count what workers have counted, in this order."""
+    def _join(
+        self,
+        partials: Generator[Partial, None, None],
+        told: Callable[[int], object] | None = None,
+    ) -> None:
+        """Count what workers have counted, in this order; `told` is called with the bytes."""
         table = self._settings.new_table()
         record = Record()
         giant = None
-        for partial in partials:
-            table.add_counts(*partial.arrays)
-            record.join(partial.record)
-            giant = Giant.larger(giant, partial.giant)
+        with contextlib.closing(partials):  # an error ends their work now, not some time later
+            for partial in partials:
+                table.add_counts(*partial.arrays)
+                record.join(partial.record)
+                giant = Giant.larger(giant, partial.giant)
+                if told is not None and record.bytes is not None:
+                    told(record.bytes)
         self._take(table, About(record), giant)
 
     def _take(self, table: Table, about: About, giant: Giant | None = None) -> None:
@@ -246,7 +260,7 @@ class PieceCounts(Mapping[bytes, int]):
             return NotImplemented
         if not same_pieces(self._settings, other._settings):
             raise ValueError(
-                f"counts of {self._settings.as_plain()} and of {other._settings.as_plain()} "
+                f"counts of {self._settings.name()} and of {other._settings.name()} "
                 "are of different pieces: they cannot be added"
             )
         table = self._settings.new_table()
@@ -294,8 +308,7 @@ class PieceCounts(Mapping[bytes, int]):
     @property
     def pattern(self) -> str | None:
         """How documents were cut: the name of the pattern, else its spelling; None: not at all."""
-        pattern = self._settings.pattern
-        return None if pattern is None else pattern.name or pattern.sources[0]
+        return self._settings.pattern_name
 
     @property
     def special_tokens(self) -> tuple[str, ...]:
@@ -461,38 +474,58 @@ class PieceCounts(Mapping[bytes, int]):
         source: files.Path | Iterable[files.Path],
         *,
         pattern: Any = NOT_GIVEN,
-        special_tokens: Sequence[str] = (),
+        special_tokens: Any = NOT_GIVEN,
         engine: str | None = None,
     ) -> "PieceCounts":
         """The counts of a Parquet file, a folder of such files, or several of them, added up.
 
         pattern, special_tokens: of files that `to_parquet` did not write, and which therefore do
-            not say how the pieces were made.
+            not say how the pieces were made. Those of files that do may be given, too.
 
         Pieces stand in the order of the column `first`, the least of each; without it they have
-        none, and the tie rule "first" is refused. ValueError, naming the column, for what are no
-        counts.
+        none, and the tie rule "first" is refused. ValueError, naming the file, the column and the
+        row, for what are no counts; and naming the files that have the same `first`, as parts of
+        a corpus have that were written as the same `part`.
         """
-        paths = listed(source)
-        arrays, facts, ordered = count_files.load_parquet(paths)
-        told = [found for found in facts if found is not None]
-        if len(told) < len(facts) or not told:
-            if pattern is NOT_GIVEN:
-                raise ValueError(
-                    f"{paths}: the files do not say by which pattern the pieces were cut: "
-                    "give pattern=, None for none"
-                )
-            settings = Settings.of(pattern, special_tokens, engine)
-        else:
-            settings = Settings.from_plain(told[0], engine)
-        for other in told:
-            if not same_pieces(Settings.from_plain(other, engine), settings):
-                raise ValueError(f"{paths}: the files are of different patterns or special tokens")
+        arrays, tables, ordered = count_files.load_parquet(reading.sources(listed(source), False))
+        settings = cls._settings_of(tables, pattern, special_tokens, engine)
         record = Record()
-        for part in facts:
-            record.join(Record.unknown() if part is None else Record.from_plain(part["record"]))
-        pruned = max((found["pruned"] for found in told), default=0)
+        pruned = 0
+        for table in tables:
+            facts = table.facts
+            record.join(Record.unknown() if facts is None else Record.from_plain(facts["record"]))
+            pruned = max(pruned, 0 if facts is None else facts["pruned"])
         return cls._filled(settings, arrays, About(record, ordered, pruned))
+
+    @staticmethod
+    def _settings_of(
+        tables: Sequence[count_files.Table],
+        pattern: Any,
+        special_tokens: Any,
+        engine: str | None,
+    ) -> Settings:
+        """What the pieces of files depend on, as they say, or as is given."""
+        told = [
+            (table.name, Settings.from_plain(table.facts, engine))
+            for table in tables
+            if table.facts is not None
+        ]
+        if pattern is NOT_GIVEN and len(told) < len(tables):
+            name = next(table.name for table in tables if table.facts is None)
+            raise ValueError(
+                f"{name} does not say by which pattern the pieces were cut: "
+                "give pattern=, None for none"
+            )
+        known = told[0][1] if told else Settings.of(None, (), engine)
+        settings = Settings.of(
+            known.pattern if pattern is NOT_GIVEN else pattern,
+            known.special_tokens if special_tokens is NOT_GIVEN else special_tokens,
+            engine,
+        )
+        for name, other in told:
+            if not same_pieces(other, settings):
+                raise ValueError(f"{name} holds counts of {other.name()}, not of {settings.name()}")
+        return settings
 
     def __reduce__(self) -> tuple[Any, ...]:
         about, arrays = self._state()

@@ -5,9 +5,11 @@ one without merges, a character tokenizer has another alphabet, and words are pi
 character is marked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from itertools import starmap
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,9 @@ from tokbpe.rows import Rows
 from tokbpe.special import cut_special
 from tokbpe.symbols import MARKER, symbols
 from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary, lay_out
+
+Result = TypeVar("Result")
+Merges: TypeAlias = tuple[Any, Any]  # and their counts, as lists or arrays
 
 DEFAULT_VOCABULARY_SIZE = 512
 BYTE_ORDERS = {"bytes": bytes(range(256)), "gpt2": patterns.GPT2_BYTE_ORDER}
@@ -120,27 +125,55 @@ class Merge(NamedTuple):
 
 def learn(training: Training, options: Options) -> Vocabulary:
     """The base with the merges that the engine learns, special tokens and reserved ids."""
-    with reporting(options.progress, "merge") as report:
-        merges, counts = engines.get(options.engine).train(
-            **training.arguments(),
-            progress=report,
-            threads=options.threads,
-            on_interrupt=options.on_interrupt,
+    merges, counts = learned_merges(training.arguments(), options)
+
+    def lay_out_all() -> Vocabulary:
+        vocabulary = replace(
+            training.base,
+            merges=np.array(merges, np.uint32).reshape(-1, 2),
+            merge_counts=np.array(counts, np.uint64),
         )
-    vocabulary = replace(
-        training.base,
-        merges=np.array(merges, np.uint32).reshape(-1, 2),
-        merge_counts=np.array(counts, np.uint64),
-    )
-    vocabulary = finished(vocabulary, options, training.record)
-    if options.vocabulary_size is not None:
-        warn_if_smaller(
-            vocabulary,
-            options.vocabulary_size,
-            training.minimum_pair_frequency,
-            options.on_interrupt,
-        )
-    return vocabulary
+        vocabulary = finished(vocabulary, options, training.record)
+        if options.vocabulary_size is not None:
+            warn_if_smaller(
+                vocabulary,
+                options.vocabulary_size,
+                training.minimum_pair_frequency,
+                options.on_interrupt,
+            )
+        return vocabulary
+
+    return finish(lay_out_all, options.on_interrupt)
+
+
+def learned_merges(training: Mapping[str, Any], options: Options) -> Merges:
+    """The merges that the engine learns, and their counts."""
+    found: list[Merges] = []
+    try:
+        with reporting(options.progress, "merge") as report:
+            train = partial(
+                engines.get(options.engine).train,
+                **training,
+                progress=report,
+                threads=options.threads,
+                on_interrupt=options.on_interrupt,
+            )
+            # They are in the list before Python looks at signals again.
+            found.extend(starmap(train, [()]))
+    except arguments.kept_interrupts(options.on_interrupt):
+        if not found:
+            raise
+    return found[0]
+
+
+def finish(work: Callable[[], Result], on_interrupt: str) -> Result:
+    """Do what is left to do when merges are learned, and do it anew if an interrupt, which must
+    not lose them, stops it."""
+    while True:
+        try:
+            return work()
+        except arguments.kept_interrupts(on_interrupt):
+            continue
 
 
 def warn_if_smaller(

@@ -86,6 +86,19 @@ def separation(documents: object) -> Separation:
     return Separation(arguments.document_bytes(documents))
 
 
+def sources(found: Sequence[Any], or_open: bool = True) -> Sequence[Any]:
+    """Paths, `or_open` files; TypeError or ValueError, naming the place, for what is neither."""
+    for number, source in enumerate(found):
+        if or_open and hasattr(source, "read"):
+            continue
+        if not isinstance(source, (str, bytes, os.PathLike)):
+            what = "a path or an open file" if or_open else "a path"
+            raise TypeError(f"path {number} must be {what}, not {arguments.type_name(source)}")
+        if "\0" in os.fsdecode(source):
+            raise ValueError(f"path {number}, {source!r}, has a null byte, which no path has")
+    return found
+
+
 def opened(source: Source) -> AbstractContextManager[Any]:
     """A file that is opened here, or one that is open, which stays so."""
     if hasattr(source, "read"):
