@@ -140,9 +140,12 @@ def tokenizers(job: Job) -> Training:
         options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
         cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=job.pattern == "gpt2")
         if job.pattern != "gpt2":
-            expression = patterns.to_tiktoken(patterns.get(job.pattern))
-            split = pre_tokenizers.Split(tokenizers.Regex(expression), "isolated")
-            cut = pre_tokenizers.Sequence([split, cut])
+            expressions = patterns.to_huggingface(patterns.get(job.pattern))
+            splits = [
+                pre_tokenizers.Split(tokenizers.Regex(expression), "isolated")
+                for expression in expressions
+            ]
+            cut = pre_tokenizers.Sequence([*splits, cut])
 
     def run() -> Any:
         tokenizer = tokenizers.Tokenizer(models.BPE())

@@ -356,6 +356,11 @@ def test_count(run, name):
     options = "--vocab-size 264 --reserved BOS --reserved EOS --threads 1"
     assert run("train", "--counts", name, "-o", "new", *options.split()) == (0, b"", "")
     assert Path("new").read_bytes() == Path("saved").read_bytes()
+    options = "--pattern gpt2 --special <|e|> --workers 1"
+    assert run("count", "text", "other", "-o", f"2{name}", *options.split()) == (0, b"", "")
+    assert Path(f"2{name}").read_bytes() == Path(name).read_bytes()
+    code, _, error = run("count", "-", "-o", "new2", "--workers", "1")
+    assert code == 2 and "--workers read files, and - is none" in error
     code, _, error = run("count", "text", "-o", name)
     assert (code, error.count("\n")) == (1, 1) and "no file is ever replaced" in error
 

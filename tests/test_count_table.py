@@ -73,7 +73,7 @@ def test_random_corpora(corpus, pattern, special):
 @pytest.mark.parametrize("pattern", NAMES, ids=str)
 @pytest.mark.parametrize("special", [None, SPECIAL], ids=["plain", "special"])
 def test_cuts_at_every_place(small, pattern, special):
-    text = some_text(1, 40)
+    text = some_text(1, 20)
     documents = [text, text[7:].encode() + b"\xff\xe4 low", some_text(2, 3), ""]
     for size in range(1, len(text.encode()) + 2):
         use_sizes(1, size)

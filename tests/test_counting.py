@@ -1,12 +1,17 @@
 """PieceCounts: counting documents and files, adding up, saving, and learning from counts."""
 
+import contextlib
 import copy
+import gzip
 import hashlib
+import inspect
 import io
 import itertools
 import json
 import pickle
+import signal
 import threading
+import time
 import warnings
 import zipfile
 from collections import Counter
@@ -19,7 +24,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import PieceCounts, Tokenizer, count_work, engines, reading, record, reference
+from tokbpe import (
+    PieceCounts,
+    Tokenizer,
+    continuing,
+    count_work,
+    engines,
+    methods,
+    reading,
+    record,
+    reference,
+)
 from tokbpe.record import MOST_HASHES, Record
 
 pytestmark = pytest.mark.core
@@ -127,6 +142,7 @@ def test_adding_corpora(engine):
         assert counts == before and counts.record == before.record
 
 
+@pytest.mark.long
 @ENGINES
 @given(parts=st.lists(st.lists(texts("ab ") | st.text(max_size=5), max_size=3), max_size=4))
 def test_sums(engine, parts):
@@ -337,12 +353,50 @@ def test_progress_of_counting(engine, paths):
     assert told(
         lambda tell: PieceCounts.from_files(paths, pattern="gpt2", engine=engine, progress=tell)
     ) == (size, size)
+    assert told(
+        lambda tell: PieceCounts.from_files(
+            paths, documents="line", pattern="gpt2", engine=engine, progress=tell
+        )
+    ) == (size, size)
     with ThreadPoolExecutor(2) as pool:
         assert told(
             lambda tell: PieceCounts.from_files(
                 paths, pattern="gpt2", engine=engine, progress=tell, executor=pool
             )
         ) == (size, size)
+        assert told(lambda tell: made(corpus, engine, progress=tell, executor=pool)) == (10, 10)
+
+
+def test_progress_of_an_executor_tells_what_is_counted(monkeypatch):
+    monkeypatch.setattr(count_work, "TASK_BYTES", 3)
+    free, seen = threading.Event(), []
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, *task):
+            assert not seen or free.is_set()
+            return super().submit(lambda: (free.wait(5), task[0](*task[1:]))[1])
+
+    with Slow(2) as pool:
+        threading.Timer(0.05, free.set).start()
+        made(["low"] * 9, progress=lambda *told: seen.append(told), executor=pool)
+    assert seen == [(done, 27) for done in range(3, 28, 3)]
+
+
+@ENGINES
+def test_a_function_that_raises_stop_iteration(engine, paths):
+    def stop(done, wanted):
+        raise StopIteration
+
+    counts = made("low low", engine)
+    with ThreadPoolExecutor(1) as pool:
+        for call in (
+            lambda: made("low", engine, progress=stop),
+            lambda: made("low", engine, progress=stop, executor=pool),
+            lambda: PieceCounts.from_files(paths, engine=engine, progress=stop, executor=pool),
+            lambda: Tokenizer.from_counts(counts, engine=engine, progress=stop),
+        ):
+            with pytest.raises(RuntimeError, match="progress is has raised StopIteration"):
+                call()
 
 
 @ENGINES
@@ -363,6 +417,7 @@ def test_wrong_progress():
         made("a", progress=5)
 
 
+@pytest.mark.long
 @ENGINES
 def test_one_warning_for_giant_pieces(engine, tmp_path):
     giant = "a" * 70_000
@@ -388,16 +443,191 @@ def test_one_warning_for_giant_pieces(engine, tmp_path):
         made([giant, "low " * 2_000_000], engine)  # little of the corpus
 
 
+@ENGINES
+def test_a_warning_that_is_an_error_comes_first(engine):
+    counts = made("low", engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="a piece of 70000 bytes"):
+            counts.add("a" * 70_000)
+    assert counts == made("low", engine)
+    assert counts.record == made("low", engine).record
+
+
 def test_memory_that_is_bounded():
     text = " ".join(map(str, range(500_000)))
     for threads in (1, 2):
-        with pytest.raises(MemoryError, match="pieces are counted, .* than memory_bytes=20000000"):
+        with pytest.raises(MemoryError, match="more than memory_bytes=20000000"):
             made(text, pattern="words", memory_bytes=20_000_000, threads=threads)
         counts = made(text, pattern="words", memory_bytes=200_000_000, threads=threads)
         assert len(counts) == 500_000
     assert len(made("low", memory_bytes=1)) == 1  # nothing to speak of
     with pytest.raises(ValueError, match="memory_bytes must be from 1"):
         made("low", memory_bytes=0)
+
+
+def parts_of_numbers():
+    return [" ".join(map(str, range(first, first + 20_000))) for first in range(0, 100_000, 20_000)]
+
+
+def added(counts):
+    for part in parts_of_numbers():
+        counts.add(part)
+
+
+def joined(counts):
+    for part in parts_of_numbers():
+        counts += made(part, counts.settings.engine, pattern="words")
+
+
+def by_workers(counts):
+    with ThreadPoolExecutor(1) as pool:
+        counts.add(parts_of_numbers(), executor=pool)
+
+
+@ENGINES
+@pytest.mark.parametrize("add", [added, joined, by_workers])
+@pytest.mark.parametrize("copied", [False, True])
+def test_memory_of_all_that_is_added(engine, add, copied, monkeypatch):
+    monkeypatch.setattr(count_work, "TASK_DOCUMENTS", 1)
+    counts = made(engine=engine, pattern="words", memory_bytes=4_000_000)
+    counts.add("low")
+    if copied:
+        counts = pickle.loads(pickle.dumps(counts))
+    with pytest.raises(MemoryError, match="more than memory_bytes=4000000"):
+        add(counts)
+    before = counts.total()
+    assert before == counts.record["documents"] * 20_000 - (20_000 - 1)
+    counts.add("low")
+    assert counts.total() == before + 1
+
+
+def test_memory_of_a_pattern_that_is_not_compiled():
+    with pytest.raises(MemoryError, match="more than memory_bytes=4000000"):
+        made(parts_of_numbers(), pattern="[0-9]+", memory_bytes=4_000_000)
+
+
+def test_many_small_documents():
+    lengths = [len(batch) for batch, _ in count_work.batches(iter([b""] * 600_000))]
+    assert max(lengths) == count_work.TASK_DOCUMENTS
+    waiting = []
+    with Record().adding(aside=True) as add:
+        for _ in range(200_000):
+            add(b"")
+            waiting.append(len(inspect.getclosurevars(add).nonlocals["waiting"]))
+    assert max(waiting) < record.MOST_HASHED_TOGETHER
+
+
+# Threads and interrupts
+
+
+@ENGINES
+@pytest.mark.parametrize("change", ["add", "+=", "prune"])
+def test_threads_that_change_the_same_counts(engine, change):
+    texts = [" ".join(f"w{i * 7 + k * 1000}" for i in range(2000)) for k in range(4)]
+    parts = [made(text, engine, threads=1) for text in texts]
+    counts = made("low", engine)
+    errors = []
+
+    def work(number):
+        try:
+            for _ in range(3):
+                if change == "+=":
+                    counts.__iadd__(parts[number])
+                else:
+                    counts.add(texts[number], threads=1)
+                if change == "prune":
+                    counts.prune(1)
+                assert len(counts.arrays.ends) == len(counts.arrays.counts)
+                assert counts[b"low"] == 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    expected = Counter({b"low": 1})
+    for part in parts * 3:
+        expected.update(dict(part))
+    assert dict(counts) == dict(expected)
+    assert counts.record["documents"] == 13
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
+@ENGINES
+def test_an_interrupt_leaves_nothing_half_added(engine):
+    size = 300_000 if engine == "fast" else 20_000
+    one, other = (made(" ".join(f"{c}{i}" for i in range(size)), engine) for c in "ab")
+    start = time.perf_counter()
+    whole = one + other
+    taken = time.perf_counter() - start
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interrupted = 0
+    try:
+        for number in range(10):
+            counts = one + made(engine=engine)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, taken * (number + 1) / 12)
+                counts += other
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            done = whole if len(counts) == len(whole) else one
+            assert counts == done
+            assert counts.record["documents"] == done.record["documents"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted
+
+
+@ENGINES
+def test_a_table_is_changed_by_who_knows_it(engine):
+    counts = made("low", engine)
+    table, about = counts._table, counts._table.about
+    other = made("low lower", engine)._table
+    for change in (table.add, table.replace):
+        assert not change(other, object(), None)
+        assert (len(table), table.get(b"low"), table.about is about) == (1, 1, True)
+    assert table.add(other, about, "more")
+    assert (len(table), table.get(b"low"), table.about) == (2, 2, "more")
+
+
+@ENGINES
+def test_counts_are_added_to_themselves(engine):
+    counts = made("a b a", engine)
+    counts += counts
+    assert counts.most_common() == [(b"a", 2), (b" b", 2), (b" a", 2)]
+    assert (counts.record["documents"], counts.record["bytes"]) == (2, 10)
+    assert counts == made(["a b a"] * 2, engine)
+    assert counts.record == made(["a b a"] * 2, engine).record
+
+
+@ENGINES
+def test_an_overflow_changes_nothing(engine):
+    counts = heavy({b"a": 2**61}, engine)
+    part = (np.frombuffer(b"a", np.uint8), np.array([1], np.uint64))
+    counts._table.add_counts(*part, np.array([2**61], np.int64))
+    with pytest.raises(ValueError, match="the count of the piece b'a' would pass"):
+        counts += heavy({b"new": 5, b"a": 2**62}, engine)
+    assert counts == heavy({b"a": 2**62}, engine)
+
+
+def test_the_fingerprint_of_many_documents():
+    documents = [b""] * (MOST_HASHES + 1)
+    counts = made(documents, pattern=None)
+    counts.add("e")
+    expected = made([*documents, "e"], pattern=None)
+    assert counts.record == expected.record
+    assert expected.record["fingerprint"]
 
 
 # Our own files
@@ -457,11 +687,15 @@ def rewritten(path, **changes):
     about = json.loads(parts.pop("about").tobytes())
     for name, value in changes.items():
         (parts if name in parts else about)[name] = value
-    about["sha256"] = count_files.digest(parts.values())
+    del about["sha256"]
+    about["sha256"] = count_files.digest(about, parts.values())
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     other = path.with_name("other.npz")
     np.savez(other, about=text, **parts)
     return other
+
+
+RECORD = made("low").record
 
 
 @pytest.mark.parametrize(
@@ -474,7 +708,21 @@ def rewritten(path, **changes):
         ({"ends": np.array([0, 9], np.uint64)}, "piece 0 ends at 0"),
         ({"ends": np.array([3, 8], np.uint64)}, "ends at 8, but there are 9 bytes"),
         ({"ends": np.array([3.0, 9.0])}, "ends must be an array of <u8"),
-        ({"data": np.array([object()])}, "no counts that tokbpe saved: .*allow_pickle"),
+        ({"data": np.array([object()])}, "data must be an array of |u1 with one dimension$"),
+        ({"ordered": "no"}, "other.npz: the field 'ordered': it must be true or false, not 'no'"),
+        ({"pruned": "x"}, "the field 'pruned': it must be a whole number, not str"),
+        ({"pruned": -1}, "the field 'pruned': it must be from 0"),
+        ({"pattern": "gpt2"}, "the field 'pattern': "),
+        ({"special_tokens": [3]}, "the field 'special_tokens': .* must be str, not int"),
+        ({"record": []}, "the field 'record': it must be a mapping, not list"),
+        ({"record": {"documents": 1}}, "the field 'record': it must have .*'hashes'"),
+        ({"record": {**RECORD, "documents": "x"}}, "'record': documents must be a whole number"),
+        ({"record": {**RECORD, "bytes": -5}}, "'record': bytes must be from 0"),
+        ({"record": {**RECORD, "fingerprint": "zz"}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": ["zz"]}}, "'record': 'zz' is no SHA-256"),
+        ({"record": {**RECORD, "hashes": "zz"}}, "'record': hashes must be a list, not str"),
+        ({"record": {**RECORD, "documents": 3}}, "'record': .* do not go together"),
+        ({"other": 1}, "the facts must have .* not .*'other'"),
     ],
 )
 def test_files_that_hold_no_counts(changes, message, tmp_path):
@@ -487,11 +735,19 @@ def test_other_files(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "others.npz", a=np.arange(3))
     (tmp_path / "text").write_text("low")
+    (tmp_path / "list.npz").write_text("[1, 2]")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (2**50,)}
+    )
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as file:
+        file.writestr("about.npy", header.getvalue())
     with zipfile.ZipFile(tmp_path / "zip", "w") as file:
         file.writestr("about.npy", "low")
-    for name in ("array.npy", "others.npz", "text", "zip"):
-        with pytest.raises(ValueError, match="these are no counts that tokbpe saved"):
+    for name in ("array.npy", "others.npz", "text", "zip", "list.npz", "huge.npz"):
+        with pytest.raises(ValueError, match=f"{name}: these are no counts that") as caught:
             PieceCounts.load(tmp_path / name)
+        assert "pickle" not in str(caught.value)
     with pytest.raises(FileNotFoundError):
         PieceCounts.load(tmp_path / "absent")
 
@@ -509,6 +765,7 @@ def same_training(corpus, counts, engine, **options):
     assert np.array_equal(found.merge_counts, expected.merge_counts)
 
 
+@pytest.mark.long
 @ENGINES
 @given(
     corpus=st.lists(texts("ab ") | texts("aé<|e|>") | st.text(max_size=9), min_size=1, max_size=4),
@@ -536,6 +793,7 @@ def test_learning_from_counts(engine, corpus, pattern, tie_break, base, special_
             same_training(corpus, counts, engine, vocabulary_size=size, **options)
 
 
+@pytest.mark.long
 @ENGINES
 @given(
     corpus=st.lists(texts("ab ") | st.text(max_size=9), min_size=1, max_size=4),
@@ -646,6 +904,52 @@ def test_interrupted_training_is_kept(engine):
         Tokenizer("low", method="bpe", on_interrupt="stop")
 
 
+@ENGINES
+@pytest.mark.parametrize("place", ["lay_out", "warn_if_smaller", "check_symbols", "reporting"])
+def test_merges_that_are_learned_are_kept(engine, place, monkeypatch):
+    """Wherever an interrupt comes behind the last merge."""
+    corpus = ["low lower lowest " * 9]
+    options = {"method": "bpe", "vocabulary_size": 300, "engine": engine, "on_interrupt": "keep"}
+    with pytest.warns(UserWarning):
+        expected = Tokenizer(corpus, **options)
+        longer = expected.extended(corpus, 310)
+    interrupts = []
+
+    def once(*arguments, **named):
+        if not interrupts:
+            interrupts.append(place)
+            raise KeyboardInterrupt
+        return work(*arguments, **named)
+
+    @contextlib.contextmanager
+    def interrupted_behind(progress, unit, **bar):
+        yield None
+        if unit == "merge":
+            once()
+
+    def work(*arguments, **named):
+        return None
+
+    if place == "reporting":
+        monkeypatch.setattr(methods, place, interrupted_behind)
+    else:
+        work = getattr(methods, place)
+        monkeypatch.setattr(methods, place, once)
+        if place == "warn_if_smaller":
+            monkeypatch.setattr(continuing, place, once)
+    counts = PieceCounts(corpus, engine=engine)
+    for call, wanted in (
+        (lambda: Tokenizer(corpus, **options), expected),
+        (lambda: Tokenizer.from_counts(counts, **options), expected),
+        (lambda: expected.extended(corpus, 310, on_interrupt="keep"), longer),
+    ):
+        interrupts.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert call().fingerprint() == wanted.fingerprint()
+        assert interrupts or (place == "lay_out" and wanted is longer)
+
+
 # Executors
 
 
@@ -678,6 +982,55 @@ def test_threads_as_workers(engine, paths, monkeypatch):
             made([*corpus, "a" * 70_000], engine, executor=pool)
     with pytest.raises(ValueError, match="workers must be from 1"):
         PieceCounts.from_files(paths, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda path: made("a", executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made([], executor=3), TypeError, "executor must be .*Executor, not int"),
+        (lambda path: made("a", executor=ThreadPoolExecutor), TypeError, "Executor, not <class"),
+        (lambda path: PieceCounts.from_files(path, executor=3), TypeError, "Executor, not int"),
+        (lambda path: PieceCounts.from_files([], executor=3), TypeError, "Executor, not int"),
+        (
+            lambda path: made("a", threads=0, executor=ThreadPoolExecutor(1)),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (
+            lambda path: PieceCounts.from_files(path, threads=0, workers=1),
+            ValueError,
+            "threads must be from 1",
+        ),
+        (lambda path: PieceCounts.from_files(None), TypeError, "path 0 must be .*, not NoneType"),
+        (lambda path: PieceCounts.from_files(5), TypeError, "path 0 must be a path or an open"),
+        (lambda path: PieceCounts.from_files([path, None]), TypeError, "path 1 must be"),
+        (lambda path: PieceCounts.from_files([path, "a\0"]), ValueError, "path 1, 'a.*null byte"),
+        (
+            lambda path: made("a") + made("a", pattern=None, special_tokens=["x"]),
+            ValueError,
+            "^counts of pattern 'gpt2', special tokens \\[\\] and of pattern None, special tokens",
+        ),
+    ],
+    ids=itertools.count(),
+)
+def test_wrong_arguments(call, kind, message, paths):
+    with pytest.raises(kind, match=message):
+        call(paths[0])
+
+
+def test_damaged_files_of_gzip(tmp_path):
+    path = tmp_path / "text.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"low lower " * 10_000)
+    good = path.read_bytes()
+    for place, data in ((-6, None), (30, None), (None, good[:-30])):
+        if data is None:
+            data = bytearray(good)
+            data[place] ^= 3
+        path.write_bytes(data)
+        with gzip.open(path) as file, pytest.raises(OSError, match=r"text\.gz"):
+            PieceCounts.from_files(file)
 
 
 def test_counter_as_oracle():

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from strategies import TIE_BREAKS, texts
-from tokbpe import Tokenizer, engines, methods
+from tokbpe import Tokenizer, arguments, engines, methods
 from tokbpe.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.core
@@ -201,6 +201,7 @@ def trained(corpus, options, size):
         raise
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the corpus gave")
 @given(training=trainings(), merges=st.integers(0, 12), less=st.integers(0, 12), sort=st.booleans())
 def test_truncated_is_training_to_that_size(training, merges, less, sort):
@@ -274,6 +275,7 @@ def test_sizes_of_other_number_types():
 # Learning on
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the corpus gave")
 @given(training=trainings(), merges=st.integers(0, 6), more=st.integers(0, 8), corpus=CORPORA)
 def test_extended_keeps_every_id(training, merges, more, corpus):
@@ -445,3 +447,46 @@ def test_a_method_from_outside_needs_not_know_of_special_tokens(longest):
     assert ids[0] == tokenizer.bos_id
     assert ids[-1] == tokenizer.special_tokens["<e>"]
     assert tokenizer.decode(ids, skip_special=True) == "hello"
+
+
+@pytest.mark.parametrize("special_tokens", [[], ["<e>"]])
+def test_the_byte_method_tells_how_far_it_is(special_tokens, monkeypatch):
+    monkeypatch.setattr(methods, "BYTES_TOGETHER", 4)
+    told = []
+    tokenizer = Tokenizer(
+        ["low lower", "<e>est"],
+        method="byte",
+        special_tokens=special_tokens,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == sorted(told)
+    assert told[:3] == [(4, 15), (8, 15), (9, 15)]
+    assert told[-1] == (15, 15)
+    spelled = {
+        tokenizer.id_to_piece(id) for id in range(tokenizer.vocab_size - len(special_tokens))
+    }
+    assert (b"<" in spelled) == (not special_tokens)
+
+    def interrupted(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Tokenizer("low lower", method="byte", progress=interrupted)
+
+
+def test_many_special_tokens_are_compared_little():
+    compared = 0
+
+    class Counted(str):
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    tokens = [Counted(f"<{number}>") for number in range(1000)]
+    assert arguments.names(tokens, "special_tokens") == tuple(tokens)
+    assert compared < 10_000
+    with pytest.raises(ValueError, match="names holds '<5>' twice"):
+        arguments.names([*tokens, "<5>"], "names")

@@ -561,6 +561,7 @@ def test_training_on_a_long_run_is_not_quadratic(tie_break):
     assert training_seconds(b"a" * 1_600_000, tie_break) / short < 64
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["a", "ab", " ", "abcdefgh", "你好"])
 def test_encoding_one_long_piece_is_not_quadratic(unit):
     text = unit * (160_000 // len(unit))

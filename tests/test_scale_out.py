@@ -1,11 +1,15 @@
 """Counting by the workers of executors, a Dask cluster among them, and counts in Parquet, which
 DuckDB adds up. What is not installed is skipped."""
 
+import json
+import os
 import re
+import signal
 import sys
+import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from random import Random
 
@@ -60,6 +64,35 @@ def test_an_executor_of_processes(paths, monkeypatch):
             same(found, expected)
         with pytest.raises(FileNotFoundError, match="absent"):
             PieceCounts.from_files([*paths, "absent"], pattern="gpt2", executor=pool)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("own", [True, False])
+def test_an_interrupt_waits_for_no_worker(own, tmp_path, monkeypatch):
+    """Neither for what has begun, which never ends here, nor for what waits behind it."""
+    monkeypatch.setattr(count_work, "TASK_FILE_BYTES", 0)
+    paths = [tmp_path / f"{number}" for number in range(9)]
+    for path in paths:
+        os.mkfifo(path)  # whoever opens one waits until somebody writes
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    executor = None if own else ThreadPoolExecutor(2)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            PieceCounts.from_files(paths, executor=executor, workers=2 if own else None)
+        assert time.monotonic() - start < 5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if executor is None:
+        for process in active_children():
+            process.join(5)
+        assert not active_children()
+    else:
+        for path in paths[:2]:  # all that has begun
+            path.write_text("low")
+        executor.shutdown()
 
 
 @pytest.mark.filterwarnings("ignore")  # of what Dask needs
@@ -184,16 +217,96 @@ def test_counts_without_an_order(arrow, tmp_path):
 
 
 def test_files_of_different_pieces(arrow, tmp_path):
-    PieceCounts("low", pattern="gpt2").to_parquet(tmp_path / "a.parquet")
-    PieceCounts("low", pattern="cl100k").to_parquet(tmp_path / "b.parquet")
-    both = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    with pytest.raises(ValueError, match="the files are of different patterns"):
-        PieceCounts.from_parquet(both)
-    foreign = parquet_file(tmp_path / "c.parquet", piece=[b"a"], count=[1], first=[0])
-    with pytest.raises(ValueError, match="do not say by which pattern"):
-        PieceCounts.from_parquet(foreign)
-    with pytest.raises(ValueError, match="the files are of different patterns"):
-        PieceCounts.from_parquet([both[0], foreign], pattern=None)
+    PieceCounts("low", pattern="gpt2", special_tokens=["<e>"]).to_parquet(tmp_path / "a.parquet")
+    PieceCounts("low", pattern="cl100k").to_parquet(tmp_path / "b.parquet", part=1)
+    one, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    ours, given = "pattern 'gpt2', special tokens ['<e>']", "pattern 'cl100k', special tokens []"
+    with pytest.raises(ValueError, match=re.escape(f"b.parquet holds counts of {given}, not of ")):
+        PieceCounts.from_parquet([one, other])
+    with pytest.raises(ValueError, match=re.escape(f"{one} holds counts of {ours}, not of ")):
+        PieceCounts.from_parquet(one, pattern="cl100k")
+    with pytest.raises(ValueError, match="not of pattern 'gpt2', special tokens \\['x'\\]"):
+        PieceCounts.from_parquet(one, special_tokens=["x"])
+    assert PieceCounts.from_parquet(one, pattern="gpt2", special_tokens=["<e>"])
+    foreign = parquet_file(tmp_path / "c.parquet", piece=[b"a"], count=[1], first=[7])
+    with pytest.raises(ValueError, match="c.parquet does not say by which pattern"):
+        PieceCounts.from_parquet([one, foreign])
+    with pytest.raises(ValueError, match="a.parquet holds counts of .*, not of pattern None"):
+        PieceCounts.from_parquet([one, foreign], pattern=None)
+
+
+def test_parts_of_the_same_number(arrow, tmp_path):
+    """They would be read in an order that no corpus has."""
+    for name in ("a", "b"):
+        PieceCounts(f"{name} x", pattern="gpt2").to_parquet(tmp_path / name, part=3)
+    with pytest.raises(ValueError, match=r"/a and .*/b have the same place of the order.* `part`"):
+        PieceCounts.from_parquet(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts: facts.pop("record"), "must have .*'record'"),
+        (lambda facts: facts.update(ordered=3), "the field 'ordered': it must be true or false"),
+    ],
+)
+def test_wrong_facts_in_parquet(arrow, change, message, tmp_path):
+    import pyarrow.parquet as pq
+
+    counts = PieceCounts("low lower", pattern="gpt2")
+    counts.to_parquet(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    facts = json.loads(table.schema.metadata[count_files.METADATA])
+    change(facts)
+    text = json.dumps(facts)
+    pq.write_table(
+        table.replace_schema_metadata({count_files.METADATA: text}), tmp_path / "b.parquet"
+    )
+    with pytest.raises(ValueError, match="b.parquet: the file is damaged, or was changed"):
+        PieceCounts.from_parquet(tmp_path / "b.parquet")
+    del facts["sha256"]
+    facts["sha256"] = count_files.digest(facts, [*counts.arrays, np.arange(2)])
+    pq.write_table(
+        table.replace_schema_metadata({count_files.METADATA: json.dumps(facts)}),
+        tmp_path / "c.parquet",
+    )
+    with pytest.raises(ValueError, match=f"c.parquet: .*{message}"):
+        PieceCounts.from_parquet(tmp_path / "c.parquet")
+    for facts in ("[1]", "{"):
+        pq.write_table(
+            table.replace_schema_metadata({count_files.METADATA: facts}), tmp_path / "d.parquet"
+        )
+        with pytest.raises(ValueError, match="d.parquet: "):
+            PieceCounts.from_parquet(tmp_path / "d.parquet")
+
+
+def test_damaged_parquet(arrow, tmp_path):
+    counts = PieceCounts(["low lower", "newest"], pattern="gpt2", special_tokens=["<e>"])
+    counts.to_parquet(tmp_path / "a.parquet")
+    good = (tmp_path / "a.parquet").read_bytes()
+    for number, place in enumerate(range(0, len(good), 7)):
+        data = bytearray(good)
+        data[place] ^= 1
+        path = tmp_path / f"{number}.parquet"
+        path.write_bytes(data)
+        try:
+            found = PieceCounts.from_parquet(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+        else:  # what a reader does not look at
+            assert (found, found.record) == (counts, counts.record)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the system has no such paths")
+def test_paths_are_those_of_this_machine(arrow, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    counts = PieceCounts("low", pattern="gpt2")
+    for path in ("s3:/y", "part=1 [x]*?.parquet"):
+        counts.to_parquet(path)
+        assert PieceCounts.from_parquet(path) == counts
+    with pytest.raises(ValueError, match="no files are given"):
+        PieceCounts.from_parquet([])
 
 
 @pytest.mark.parametrize(
@@ -204,8 +317,16 @@ def test_files_of_different_pieces(arrow, tmp_path):
         ({"piece": [b"a"], "count": [1.0]}, "'count' must hold whole numbers .*, not double"),
         ({"piece": [b"a", None], "count": [1, 1]}, "row 1 of column 'piece' is null"),
         ({"piece": [b"a"], "count": [1], "first": [None]}, "row 0 of column 'first' is null"),
-        ({"piece": [b"a", b""], "count": [1, 1]}, "piece 1 ends at 1, where it begins"),
-        ({"piece": [b"a", b"b"], "count": [1, 0]}, "piece 1 has the count 0"),
+        ({"piece": [b"a", b""], "count": [1, 1]}, "a.parquet: row 1 of column 'piece' is empty"),
+        ({"piece": [b"a", b"b"], "count": [1, 0]}, "a.parquet: row 1 of column 'count' is 0"),
+        (
+            {"piece": [b"a", b"b"], "count": [1, -4], "first": [5, 1]},
+            "a.parquet: row 1 of column 'count' is -4",
+        ),
+        (
+            {"piece": [b"a", b"b"], "count": [1, 4], "first": [1, 1]},
+            "a.parquet and .*a.parquet have the same place of the order, first=1",
+        ),
         ({"piece": [b"a", b"a"], "count": [HIGHEST, 1]}, "the piece b'a' would pass"),
     ],
 )

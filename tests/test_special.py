@@ -437,6 +437,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_growth_with_the_text(kind):
     """Four times the text takes about four times as long, and not sixteen times."""

@@ -1,12 +1,14 @@
 """Training: what the two engines take beside sequences, and the parts of the compiled one."""
 
 import threading
+from unittest import mock
 
 import numpy as np
 import pytest
 
-from cases import rows_of
+from cases import limits_of, rows_of
 from strategies import BYTES
+from tokbpe import fast
 from tokbpe.fast.threads import run_all
 
 pytestmark = pytest.mark.core
@@ -145,3 +147,16 @@ def test_rows_train_as_lists_do(engine, symbol_type, weight_type):
     expected = plain(engine.train(TEXT, as_list, BYTES, 9, 1))
     assert plain(engine.train(rows_of(TEXT, symbol_type), weights, BYTES, 9, 1)) == expected
     assert len(expected[0]) == 9
+
+
+@pytest.mark.parametrize("form", [list, rows_of])
+def test_more_symbols_than_there_are_positions(form):
+    """Symbols and separators, before, between and behind; what has no pair needs no place."""
+    sequences = [b"abcd", b"e", b"fghi"]
+    with mock.patch.dict(limits_of(fast), cells=11):
+        assert plain(fast.train(form(sequences), None, BYTES, 1, 2)) == ([], [])
+    with (
+        mock.patch.dict(limits_of(fast), cells=10),
+        pytest.raises(ValueError, match="^with sequence 2 the corpus has more than 10 symbols, th"),
+    ):
+        fast.train(form(sequences), None, BYTES, 1, 2)

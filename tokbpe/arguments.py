@@ -63,6 +63,7 @@ def names(values: object, name: str) -> tuple[str, ...]:
     """Texts that are not empty, each of them once."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         raise TypeError(f"{name} must be a list of texts, not {type_name(values)}")
+    met: set[str] = set()
     for index, value in enumerate(values):
         if not isinstance(value, str):
             raise TypeError(f"{name}[{index}] must be str, not {type_name(value)}")
@@ -73,8 +74,9 @@ def names(values: object, name: str) -> tuple[str, ...]:
         except UnicodeEncodeError as error:
             error.reason += f" ({name}[{index}])"
             raise
-        if value in values[:index]:
+        if value in met:
             raise ValueError(f"{name} holds {value!r} twice")
+        met.add(value)
     return tuple(values)
 
 
@@ -278,9 +280,13 @@ def no_symbol(symbol: int, position: int, index: int, size: int) -> ValueError:
     )
 
 
-def too_many_pieces(pieces: int, needed: int, limit: int) -> MemoryError:
+# A table that takes no more is always had.
+SMALL_TABLE = 2**20
+
+
+def too_many_pieces(needed: int, limit: int) -> MemoryError:
     return MemoryError(
-        f"{pieces} pieces are counted, and some more may take {needed} bytes of memory, more than "
+        f"with the next pieces the tables may take {needed} bytes of memory, more than "
         f"memory_bytes={limit}: count parts of the corpus, prune them, and add them"
     )
 

@@ -147,6 +147,8 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 def count(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     if arguments.output == STANDARD:
         arguments.wrong_use("-o must be a file: counts are not written to standard output")
+    if arguments.workers is not None and STANDARD in arguments.files:
+        arguments.wrong_use(f"--workers read files, and {STANDARD} is none")
     check_new(arguments.output)
     start = time.perf_counter()
     counts = PieceCounts(
@@ -160,6 +162,7 @@ def count(arguments: argparse.Namespace) -> Iterator[str | bytes]:
             ],
             documents=arguments.documents,
             threads=arguments.threads,
+            workers=arguments.workers,
             progress=on_terminal(sys.stderr),
         )
     seconds = time.perf_counter() - start

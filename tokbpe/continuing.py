@@ -12,12 +12,13 @@ from tokbpe.methods import (
     Options,
     compared,
     counted,
+    finish,
     given,
+    learned_merges,
     nothing_to_learn,
     table_parts,
     warn_if_smaller,
 )
-from tokbpe.progress import reporting
 from tokbpe.vocabulary import Vocabulary, lay_out, taken_out
 
 
@@ -83,36 +84,41 @@ def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Voc
     if not record["bytes"]:
         raise nothing_to_learn("bytes")
     rows, weights = encoded_rows(vocabulary, counts, engine)
-    with reporting(options.progress, "merge") as report:
-        merges, merge_counts = engine.train(
-            rows,
-            weights,
-            compared_pieces(vocabulary),
-            size - len(vocabulary),
-            frequency,
-            vocabulary.tie_break,
-            report,
-            threads=options.threads,
-            on_interrupt=options.on_interrupt,
-        )
-    first = len(vocabulary)
-    new_ids = np.arange(first, first + len(merges), dtype=np.uint32)
-    ids = np.concatenate([vocabulary.ids_of_merges, new_ids])
-    follows = len(ids) == 0 or int(ids[-1]) == len(vocabulary.alphabet) + len(ids) - 1
-    training = {
-        **record,
-        "vocabulary_size": size,
-        "minimum_pair_frequency": frequency,
-    }
-    longer = replace(
-        vocabulary,
-        merges=np.concatenate([vocabulary.merges, np.array(merges, np.uint32).reshape(-1, 2)]),
-        merge_counts=np.concatenate([vocabulary.merge_counts, np.array(merge_counts, np.uint64)]),
-        merge_ids=None if follows else ids,
-        provenance=(*vocabulary.provenance, training),
+    merges, merge_counts = learned_merges(
+        {
+            "sequences": rows,
+            "weights": weights,
+            "alphabet": compared_pieces(vocabulary),
+            "merges_wanted": size - len(vocabulary),
+            "minimum_pair_frequency": frequency,
+            "tie_break": vocabulary.tie_break,
+        },
+        options,
     )
-    warn_if_smaller(longer, size, frequency, options.on_interrupt)
-    return longer
+
+    def lay_out_all() -> Vocabulary:
+        first = len(vocabulary)
+        new_ids = np.arange(first, first + len(merges), dtype=np.uint32)
+        ids = np.concatenate([vocabulary.ids_of_merges, new_ids])
+        follows = len(ids) == 0 or int(ids[-1]) == len(vocabulary.alphabet) + len(ids) - 1
+        training = {
+            **record,
+            "vocabulary_size": size,
+            "minimum_pair_frequency": frequency,
+        }
+        new_merges = np.array(merges, np.uint32).reshape(-1, 2)
+        new_counts = np.array(merge_counts, np.uint64)
+        longer = replace(
+            vocabulary,
+            merges=np.concatenate([vocabulary.merges, new_merges]),
+            merge_counts=np.concatenate([vocabulary.merge_counts, new_counts]),
+            merge_ids=None if follows else ids,
+            provenance=(*vocabulary.provenance, training),
+        )
+        warn_if_smaller(longer, size, frequency, options.on_interrupt)
+        return longer
+
+    return finish(lay_out_all, options.on_interrupt)
 
 
 def encoded_rows(

@@ -1,42 +1,49 @@
 """Files of counts: one of ours, and Parquet for others to add up.
 
 Ours is a `.npz` file of NumPy with the arrays `data`, `ends` and `counts`, and `about`: JSON as
-bytes, with the version, the SHA-256 of the arrays, and facts about the counts.
+bytes, with the version, facts about the counts, and the SHA-256 of the arrays and of these.
 
 A Parquet file has a row for each piece: `piece` (binary), `count` (int64), and `first` (int64),
-which tells the order in which pieces were first met. The facts stand in its metadata.
+which tells the order in which pieces were first met. The facts and the checksum stand in its
+metadata, which others leave out.
 """
 
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import files
+from tokbpe import arguments, files
+from tokbpe.record import Record
 from tokbpe.sources import parquet
+from tokbpe.vocabulary import pattern_of
 
 VERSION = 1
 DTYPES = {"data": "|u1", "ends": "<u8", "counts": "<i8"}
-# What NumPy and the modules below it raise for files that are not as they should be.
+# What `zipfile` raises for files that are not as they should be.
 DAMAGE = (
     ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
     EOFError,
     OSError,
+    NotImplementedError,
     RuntimeError,
     zipfile.BadZipFile,
     zlib.error,
 )
+ZIP_START = b"PK\x03\x04"
+FACTS = {"pattern", "special_tokens", "record", "ordered", "pruned"}
+RECORD = {"documents", "bytes", "fingerprint", "hashes"}
+SHA256 = re.compile("[0-9a-f]{64}")
 METADATA = b"tokbpe counts"
 COLUMNS = ("piece", "count", "first")
 # The pieces of one part of a corpus have so many places of the order.
@@ -75,6 +82,74 @@ def checked(arrays: Arrays) -> Arrays:
     return arrays
 
 
+# The facts
+
+
+def checked_facts(facts: Any) -> dict[str, Any]:
+    """ValueError, naming the field, for what are no facts about counts."""
+    check_fields(facts, FACTS, "the facts")
+    with field("pattern"):
+        if facts["pattern"] is not None:
+            pattern_of(facts["pattern"])
+    with field("special_tokens"):
+        arguments.names(facts["special_tokens"], "they")
+    with field("ordered"):
+        if not isinstance(facts["ordered"], bool):
+            raise ValueError(f"it must be true or false, not {facts['ordered']!r}")
+    with field("pruned"):
+        arguments.whole_number(facts["pruned"], "it", 0, arguments.HIGHEST_COUNT)
+    with field("record"):
+        check_record(facts["record"])
+    found: dict[str, Any] = facts
+    return found
+
+
+def check_record(record: Any) -> None:
+    check_fields(record, RECORD, "it")
+    for name in ("documents", "bytes"):
+        if record[name] is not None:
+            arguments.whole_number(record[name], name, 0, arguments.HIGHEST_COUNT)
+    hashes = record["hashes"]
+    if hashes is not None and not isinstance(hashes, list):
+        raise ValueError(f"hashes must be a list, not {arguments.type_name(hashes)}")
+    for text in (record["fingerprint"], *(hashes or ())):
+        if text is not None and not (isinstance(text, str) and SHA256.fullmatch(text)):
+            raise ValueError(f"{text!r} is no SHA-256")
+    if hashes is not None:
+        known = Record.from_plain(record, None).plain()
+        if known != {**record, "documents": len(hashes)} or record["documents"] != len(hashes):
+            raise ValueError("hashes, fingerprint and documents do not go together")
+
+
+def check_fields(found: Any, names: set[str], what: str) -> None:
+    if not isinstance(found, dict):
+        raise ValueError(f"{what} must be a mapping, not {arguments.type_name(found)}")
+    if found.keys() != names:
+        raise ValueError(f"{what} must have {sorted(names)}, not {sorted(found)}")
+
+
+@contextlib.contextmanager
+def field(name: str) -> Iterator[None]:
+    """A ValueError for what is wrong inside, naming the field."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the field {name!r}: {error}") from error
+
+
+def as_json(facts: Mapping[str, Any]) -> bytes:
+    return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def digest(facts: Mapping[str, Any], arrays: Iterable[Any]) -> str:
+    """The checksum of facts and arrays."""
+    found = hashlib.sha256(as_json(facts))
+    for array in arrays:
+        found.update(str((array.dtype.str, array.shape)).encode("ascii"))
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
+
+
 # Our own
 
 
@@ -83,8 +158,8 @@ def save(path: files.Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
     parts: dict[str, Any] = {
         name: np.asarray(array, DTYPES[name]) for name, array in zip(DTYPES, arrays)
     }
-    about = {**facts, "version": VERSION, "sha256": digest(parts.values())}
-    text = json.dumps(about, sort_keys=True, separators=(",", ":")).encode("ascii")
+    about = {**facts, "version": VERSION}
+    text = as_json({**about, "sha256": digest(about, parts.values())})
     with files.new_file(path) as file:
         np.savez(file, about=np.frombuffer(text, np.uint8), **parts)
 
@@ -97,32 +172,58 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
     """
     with open(os.fspath(path), "rb") as file, files.naming(path):
         try:
-            with np.load(file, allow_pickle=False) as content:
-                if not isinstance(content, np.lib.npyio.NpzFile):
-                    raise ValueError("it holds one array")
-                parts = {name: content[name] for name in ("about", *DTYPES)}
+            parts = stored_arrays(file)
             about = json.loads(parts.pop("about").tobytes())
-            version = about.pop("version")
-            expected = about.pop("sha256")
+            if not isinstance(about, dict):
+                raise ValueError("their facts are no mapping")
         except DAMAGE as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a wrong place
                 raise
             raise ValueError(f"these are no counts that tokbpe saved: {error}") from error
+        version = about.get("version")
         if version != VERSION:
             raise ValueError(f"the counts have version {version!r}; this tokbpe reads {VERSION}")
-        if digest(parts.values()) != expected:
-            raise ValueError("the file is damaged: its arrays do not have their checksum")
+        expected = about.pop("sha256", None)
+        if digest(about, parts.values()) != expected:
+            raise ValueError("the file is damaged: its arrays and facts do not have their checksum")
+        del about["version"]
         return checked(
             Arrays(*(array.astype(array.dtype.newbyteorder("=")) for array in parts.values()))
-        ), about
+        ), checked_facts(about)
 
 
-def digest(arrays: Iterable[Any]) -> str:
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(str((array.dtype.str, array.shape)).encode("ascii"))
-        found.update(array.tobytes())
-    return found.hexdigest()
+def stored_arrays(file: IO[bytes]) -> dict[str, Any]:
+    """The arrays of a file as `save` writes it. ValueError before anything is made of a size that
+    the file does not have."""
+    if file.read(len(ZIP_START)) != ZIP_START:
+        raise ValueError("the file is no .npz file")
+    size = file.seek(0, os.SEEK_END)
+    found = {}
+    with zipfile.ZipFile(file) as content:
+        for name, dtype in {"about": "|u1", **DTYPES}.items():
+            try:
+                member = content.getinfo(f"{name}.npy")
+            except KeyError:
+                raise ValueError(f"there is no array {name!r}") from None
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+                raise ValueError(f"the array {name!r} is not stored as it is")
+            data = content.read(member)
+            found[name] = stored_array(io.BytesIO(data), name, dtype, len(data))
+    return found
+
+
+def stored_array(file: IO[bytes], name: str, dtype: str, size: int) -> Any:
+    """An array of one dimension that stands in a file of some size."""
+    try:
+        np.lib.format.read_magic(file)
+        shape, _, found = np.lib.format.read_array_header_1_0(file)
+    except Exception as error:  # of many kinds; NumPy's advice is for files that others made
+        raise ValueError(f"the array {name!r} cannot be read") from error
+    if found != dtype or len(shape) != 1:
+        raise ValueError(f"{name} must be an array of {dtype} with one dimension")
+    if shape[0] * found.itemsize != size - file.tell():
+        raise ValueError(f"the array {name!r} does not have the {shape[0]} elements that it tells")
+    return np.frombuffer(file.read(), found)
 
 
 # Parquet
@@ -142,53 +243,131 @@ def save_parquet(
         "piece": pa.Array.from_buffers(pa.large_binary(), len(ends), buffers),
         "count": pa.array(counts),
     }
+    places = []
     if part is not None:
-        columns["first"] = pa.array(np.arange(len(ends), dtype=np.int64) + part * PART)
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode("ascii")
+        places.append(np.arange(len(ends), dtype=np.int64) + part * PART)
+        columns["first"] = pa.array(places[0])
+    text = as_json({**facts, "sha256": digest(facts, [*arrays, *places])})
     table = pa.table(columns).replace_schema_metadata({METADATA: text})
     with files.new_file(path) as file:
         pq.write_table(table, file)
 
 
-def load_parquet(
-    sources: Sequence[files.Path],
-) -> tuple[Arrays, list[dict[str, Any] | None], bool]:
-    """The counts of files, or of folders of files, in the order of `first`; the facts of each
-    file, if they are there, in this order; and whether there is one. Pieces may repeat.
+class Table(NamedTuple):
+    """What stands in a Parquet file. `first` and `facts` are None where they are left out."""
+
+    name: str
+    arrays: Arrays
+    first: NDArray[np.int64] | None
+    facts: dict[str, Any] | None
+
+
+def load_parquet(sources: Sequence[files.Path]) -> tuple[Arrays, list[Table], bool]:
+    """The counts of files, or of folders of files, in the order of `first`; the table of each
+    file, in this order; and whether there is one. Pieces may repeat.
 
     ValueError, naming the file, the column and the row, for what are no counts.
     """
-    pq = parquet()
-    import pyarrow as pa
+    parquet()
+    names = [name for path in sources for name in files_of(os.fsdecode(path))]
+    if not names:
+        folders = ", ".join(map(os.fsdecode, sources))
+        raise ValueError(f"there are no files in {folders}" if folders else "no files are given")
+    tables = [read_table(name) for name in names]
+    places = [table.first for table in tables if table.first is not None]
+    if len(places) < len(tables):
+        return joined([table.arrays for table in tables]), tables, False
+    tables.sort(key=lambda table: place(table.first))
+    first = np.concatenate(sorted(places, key=place))
+    order = np.argsort(first, kind="stable")
+    check_places(first, order, tables)
+    return in_that_order(joined([table.arrays for table in tables]), order), tables, True
 
-    found = []
-    for path in sources:
-        for name in files_of(os.fsdecode(path)):
-            with naming(name):
-                table = pq.read_table(name)
-                metadata = (table.schema.metadata or {}).get(METADATA)
-                facts = None if metadata is None else json.loads(metadata)
-                names = [name for name in COLUMNS if name != "first" or name in table.column_names]
-                found.append((pa.table({name: column(table, name) for name in names}), facts))
-    if not found:
-        raise ValueError(f"there are no files in {', '.join(map(os.fsdecode, sources))}")
-    ordered = all("first" in table.column_names for table, _ in found)
-    if ordered:
-        found.sort(key=lambda file: file[0]["first"][0].as_py() if len(file[0]) else 0)
-    whole = pa.concat_tables([table.select(COLUMNS[: 2 + ordered]) for table, _ in found])
-    if ordered:
-        whole = whole.sort_by("first")
-    data, ends = flat(whole["piece"].combine_chunks())
-    arrays = checked(Arrays(data, ends, whole["count"].to_numpy()))
-    return arrays, [facts for _, facts in found], ordered
+
+def place(first: Any) -> int:
+    """That of the first row of a table in the order of them all."""
+    return int(first[0]) if len(first) else 0
+
+
+def read_table(name: str) -> Table:
+    """The table of a file."""
+    pq = parquet()
+    with open(name, "rb") as file, naming(name):
+        content = pq.ParquetFile(file).read()
+        data, ends = flat(column(content, "piece").combine_chunks())
+        arrays = Arrays(data, ends, column(content, "count").to_numpy())
+        sizes = np.diff(ends, prepend=np.uint64(0))
+        if not sizes.all():
+            raise ValueError(f"row {int(np.argmin(sizes))} of column 'piece' is empty")
+        if np.any(arrays.counts < 1):
+            row = int(np.argmax(arrays.counts < 1))
+            raise ValueError(
+                f"row {row} of column 'count' is {arrays.counts[row]}; counts are 1 or more"
+            )
+        first = None
+        if "first" in content.column_names:
+            first = column(content, "first").to_numpy()
+        facts = (content.schema.metadata or {}).get(METADATA)
+        if facts is not None:
+            facts = json.loads(facts)
+            if not isinstance(facts, dict):
+                raise ValueError("the facts must be a mapping")
+            expected = facts.pop("sha256", None)
+            if digest(facts, [*arrays, *([] if first is None else [first])]) != expected:
+                raise ValueError(
+                    "the file is damaged, or was changed: its columns and facts do not have their "
+                    f"checksum; who changes it must leave out the metadata {METADATA.decode()!r}"
+                )
+            checked_facts(facts)
+    return Table(name, arrays, first, facts)
+
+
+def joined(tables: Sequence[Arrays]) -> Arrays:
+    """The pieces of some tables, one behind another."""
+    before = np.cumsum([0, *(len(arrays.data) for arrays in tables)], dtype=np.uint64)
+    return Arrays(
+        np.concatenate([arrays.data for arrays in tables]),
+        np.concatenate([arrays.ends + start for arrays, start in zip(tables, before)]),
+        np.concatenate([arrays.counts for arrays in tables]),
+    )
+
+
+def in_that_order(arrays: Arrays, order: NDArray[np.int64]) -> Arrays:
+    """The pieces in another order."""
+    data, ends, counts = arrays
+    sizes = np.diff(ends, prepend=np.uint64(0))[order]
+    new_ends = np.cumsum(sizes, dtype=np.uint64)
+    starts = ends[order] - sizes
+    places = np.arange(len(data), dtype=np.uint64) + np.repeat(
+        starts - (new_ends - sizes), sizes.astype(np.int64)
+    )
+    return Arrays(data[places], new_ends, counts[order])
+
+
+def check_places(
+    first: NDArray[np.int64], order: NDArray[np.int64], tables: Sequence[Table]
+) -> None:
+    """ValueError, naming the files, where two rows have one place: then there is no order."""
+    same = np.flatnonzero(first[order[1:]] == first[order[:-1]])
+    if not len(same):
+        return
+    ends = np.cumsum([len(table.arrays.counts) for table in tables])
+    one, other = order[same[0]], order[same[0] + 1]
+    names = [tables[int(np.searchsorted(ends, row, "right"))].name for row in (one, other)]
+    raise ValueError(
+        f"{names[0]} and {names[1]} have the same place of the order, first={first[one]}: each "
+        "part of a corpus needs another `part`; counts of files that have the same can be added "
+        "with +"
+    )
 
 
 def files_of(path: str) -> list[str]:
-    """A file, or the files of a folder; as others, without what begins with `.` or `_`."""
+    """A file, or the files of a folder and its folders; as others, without what begins with `.` or
+    `_`."""
     if not os.path.isdir(path):
         return [path]
     names = sorted(name for name in os.listdir(path) if name[0] not in "._")
-    return [os.path.join(path, name) for name in names]
+    return [file for name in names for file in files_of(os.path.join(path, name))]
 
 
 def column(table: Any, name: str) -> Any:
@@ -197,6 +376,8 @@ def column(table: Any, name: str) -> Any:
 
     if name not in table.column_names:
         raise ValueError(f"there is no column {name!r} among {table.column_names}")
+    if table.column_names.count(name) > 1:
+        raise ValueError(f"there are several columns {name!r}")
     found = table[name]
     if found.null_count:
         row = found.is_null().to_pylist().index(True)
@@ -207,7 +388,10 @@ def column(table: Any, name: str) -> Any:
             return found.cast(pa.large_binary())
         raise ValueError(f"column 'piece' must hold bytes (BINARY, BLOB), not {found.type}")
     if kinds.is_integer(found.type) or kinds.is_decimal(found.type):
-        return found.cast(pa.int64())
+        try:
+            return found.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"column {name!r}: {error}") from error
     raise ValueError(f"column {name!r} must hold whole numbers (BIGINT), not {found.type}")
 
 
@@ -224,9 +408,9 @@ def flat(pieces: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
     """Errors of pyarrow as ours, with the name of the file."""
+    import pyarrow as pa
+
     try:
         yield
-    except FileNotFoundError:
-        raise
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
         raise ValueError(f"{name}: {error}") from error

@@ -5,7 +5,12 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 """
 
 import bisect
+import contextlib
+import errno
 import os
+import signal
+import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -30,16 +35,25 @@ GIANT_PART = 100
 
 # Workers get so many bytes at a time, of documents or, a file at least, of files.
 TASK_BYTES = 2**25
+TASK_DOCUMENTS = 2**18
 TASK_FILE_BYTES = 2**28
 TASKS_FOR_EACH_WORKER = 4
 MOST_WORKERS = 1024
+
+# What a count in a dictionary takes, and before so many pieces more it is looked how much memory
+# they may take.
+INT_BYTES = sys.getsizeof(2**31)
+PIECES_UNCHECKED = 1024
 
 
 class DictTable:
     """The table of an engine that counts into a dictionary."""
 
-    def __init__(self, counts: dict[bytes, int] | None = None) -> None:
-        self._counts = {} if counts is None else counts
+    def __init__(self, memory_bytes: int | None = None, about: object = None) -> None:
+        self._counts: dict[bytes, int] = {}
+        self._size = 0  # of pieces and counts
+        self._memory_bytes = memory_bytes
+        self.about: Any = about
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -47,17 +61,46 @@ class DictTable:
     def get(self, piece: bytes, default: int | None = None) -> int | None:
         return self._counts.get(piece, default)
 
-    def add(self, other: "DictTable") -> None:
-        """Count what another table has counted; new pieces follow in its order."""
-        sums = {piece: self._counts.get(piece, 0) + n for piece, n in other._counts.items()}
-        for piece, count in sums.items():
+    def add(self, other: "DictTable", before: object = None, about: object = None) -> bool:
+        """Count what another table has counted, and be `about` that; new pieces follow in its
+        order. False, and nothing done, if this table is not about `before` any more."""
+        sums = DictTable(self._memory_bytes)
+        sums._counts, sums._size = self._counts.copy(), self._size
+        sums.count_up(other._counts.items())
+        return self.replace(sums, before, about)
+
+    def replace(self, other: "DictTable", before: object, about: object) -> bool:
+        """Take what another table has counted, and be `about` that, in one step for threads and
+        signals. False, and nothing done, if this table is not about `before` any more."""
+        counts, size = other._counts, other._size
+        if self.about is not before:
+            return False
+        self._counts, self._size, self.about = counts, size, about
+        return True
+
+    def count_up(self, counts: Iterable[tuple[bytes, int]]) -> None:
+        """Count pieces so often; a table that has raised is not to be used."""
+        for piece, count in counts:
+            found = self._counts.get(piece)
+            if found is None:
+                self._size += sys.getsizeof(piece) + INT_BYTES
+                if len(self._counts) % PIECES_UNCHECKED == 0:
+                    self._check_memory()
+            count += found or 0
             if count > arguments.HIGHEST_COUNT:
                 raise arguments.piece_overflow(piece)
-        self._counts.update(sums)
+            self._counts[piece] = count
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        needed = self._size + sys.getsizeof(self._counts)
+        if self._memory_bytes is not None and needed > max(
+            self._memory_bytes, arguments.SMALL_TABLE
+        ):
+            raise arguments.too_many_pieces(needed, self._memory_bytes)
 
     def add_counts(self, data: Any, ends: Any, counts: Any) -> None:
-        for piece, count in zip(pieces_of(data, ends), counts.tolist()):
-            self.add(DictTable({piece: count}))
+        self.count_up(zip(pieces_of(data, ends), counts.tolist()))
 
     def arrays(self) -> Arrays:
         ends = np.cumsum([len(piece) for piece in self._counts], dtype=np.uint64)
@@ -106,9 +149,10 @@ class Settings:
             )
         return cls(found, tokens, engines.name_of(engine), memory_bytes)
 
-    def new_table(self) -> Table:
+    def new_table(self, about: object = None) -> Table:
         engine = engines.with_arrays(engines.get(self.engine))
-        return DictTable() if engine is None else engine.PieceTable()
+        kind = DictTable if engine is None else engine.PieceTable
+        return kind(self.memory_bytes, about)
 
     def spellings(self) -> dict[bytes, int]:
         """The spellings that are boundaries."""
@@ -119,6 +163,15 @@ class Settings:
         if self.pattern is None or not reading.can_be_cut(self.pattern):
             return None
         return reading.cutter(self.special_tokens)
+
+    @property
+    def pattern_name(self) -> str | None:
+        """The name of the pattern, else its spelling."""
+        return None if self.pattern is None else self.pattern.name or self.pattern.sources[0]
+
+    def name(self) -> str:
+        """What tells these settings from others, for messages."""
+        return f"pattern {self.pattern_name!r}, special tokens {list(self.special_tokens)}"
 
     def as_plain(self) -> dict[str, Any]:
         pattern = None
@@ -131,9 +184,11 @@ class Settings:
         return {"pattern": pattern, "special_tokens": list(self.special_tokens)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], engine: str | None) -> "Settings":
+    def from_plain(
+        cls, plain: Mapping[str, Any], engine: str | None, memory_bytes: int | None = None
+    ) -> "Settings":
         pattern = None if plain["pattern"] is None else pattern_of(plain["pattern"])
-        return cls.of(pattern, plain["special_tokens"], engine)
+        return cls.of(pattern, plain["special_tokens"], engine, memory_bytes)
 
 
 def same_pieces(one: Settings, other: Settings) -> bool:
@@ -189,11 +244,11 @@ def count(
         longest, index = table.longest, table.longest_document
     else:
         arguments.threads(threads)
-        table = DictTable()
+        table = DictTable(settings.memory_bytes)
         done = 0
         for number, document in enumerate(documents):
             counts = engine.count_pieces([document], settings.pattern, settings.spellings())
-            table.add(DictTable(counts))
+            table.count_up(counts.items())
             longest, _, index = max(
                 (longest, -index, index), (max(map(len, counts), default=0), -number, number)
             )
@@ -255,16 +310,10 @@ def count_documents(
     return Partial(Arrays(*table.arrays()), record, giant)
 
 
-def batches(
-    corpus: Documents, report: Callable[[int], object] | None
-) -> Iterator[tuple[list[bytes], int]]:
+def batches(corpus: Documents) -> Iterator[tuple[list[bytes], int]]:
     """Documents in lists for workers, and the number of the first of each list."""
-    done = 0
-    for block in reading.grouped(arguments.documents(corpus), TASK_BYTES):
+    for block in reading.grouped(arguments.documents(corpus), TASK_BYTES, TASK_DOCUMENTS):
         yield block.texts, block.number
-        if report is not None:
-            done += sum(map(len, block.texts))
-            report(done)
 
 
 def only_text(documents: Iterable[Any]) -> Iterator[Any]:
@@ -316,7 +365,7 @@ class FileDocuments:
                         number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
-        with files.naming(file_name(file)):
+        with files.naming(file_name(file)), naming_damage(file_name(file)):
             yield from reading.blocks(file, self._separation, reading.BLOCK_BYTES, self._cut)
 
     def name(self, number: int) -> str:
@@ -326,6 +375,18 @@ class FileDocuments:
         if self._separation.separator is None:
             return file
         return f"{file}: document {first + number - self._starts[block]}"
+
+
+@contextlib.contextmanager
+def naming_damage(name: str) -> Iterator[None]:
+    """An OSError that names the file, where the file itself, such as one of gzip, names none."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        code = getattr(error, "errno", None) or errno.EIO
+        raise OSError(code, getattr(error, "strerror", None) or str(error), name) from error
 
 
 def file_name(source: reading.Source) -> str:
@@ -377,16 +438,20 @@ def count_files_elsewhere(
     report: Callable[[int], object] | None,
     executor: Executor | None,
     workers: int | None,
-) -> Iterator[Partial]:
-    """What the workers of an executor, or so many new processes, count of files, in order."""
+    cancel: bool = True,
+) -> Generator[Partial, None, None]:
+    """What the workers of an executor, or so many new processes, count of files, in order.
+
+    cancel: as `in_order` takes it.
+    """
     for path in paths:
         if hasattr(path, "read"):
             raise TypeError(f"workers need paths, but {path!r} is an open file")
     if executor is None:
         most = arguments.whole_number(workers, "workers", 1, MOST_WORKERS)
-        with process_pool(most) as pool:
+        with new_processes(most) as pool:
             yield from count_files_elsewhere(
-                paths, separation, settings, threads, report, pool, None
+                paths, separation, settings, threads, report, pool, None, cancel=False
             )
         return
     if workers is not None:
@@ -396,18 +461,32 @@ def count_files_elsewhere(
     groups = [*file_groups(paths, at_a_time)]
     tasks = ((count_some_files, group, separation, settings, threads or 1) for group, _ in groups)
     done = 0
-    for partial, (_, size) in zip(in_order(executor, tasks), groups):
-        yield partial
-        done += size
-        if report is not None:
-            report(done)
+    with contextlib.closing(in_order(executor, tasks, cancel)) as partials:
+        for partial, (_, size) in zip(partials, groups):
+            yield partial
+            done += size
+            if report is not None:
+                report(done)
 
 
 # Executors
 
 
-def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """The results of calls, in their order. Not many more than there are workers wait."""
+def check_executor(executor: object) -> None:
+    """TypeError for what cannot be given work to."""
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        found = repr(executor) if isinstance(executor, type) else arguments.type_name(executor)
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {found}")
+
+
+def in_order(
+    executor: Executor, tasks: Iterable[tuple[Any, ...]], cancel: bool = True
+) -> Generator[Any, None, None]:
+    """The results of calls, in their order. Not many more than there are workers wait.
+
+    If it is closed, what has not begun is canceled, and nobody waits for what has. Not to be
+    canceled where the workers are killed: up to Python 3.11 a pool fails over such tasks then.
+    """
     most = 2 * worker_count(executor)
     pending: deque[Future[Any]] = deque()
     try:
@@ -418,7 +497,7 @@ def in_order(executor: Executor, tasks: Iterable[tuple[Any, ...]]) -> Iterator[A
         while pending:
             yield pending.popleft().result()
     finally:
-        for future in pending:
+        for future in pending if cancel else ():
             future.cancel()
 
 
@@ -428,9 +507,32 @@ def worker_count(executor: Executor) -> int:
     return workers if isinstance(workers, int) and workers > 0 else 16
 
 
-def process_pool(workers: int) -> Executor:
-    """Processes of this machine that share nothing with this one."""
-    import multiprocessing
+@contextlib.contextmanager
+def new_processes(workers: int) -> Iterator[Executor]:
+    """Processes of this machine that share nothing with this one; ended at once by an error."""
+    # Slow to import, and of no use to who counts alone.
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.context import SpawnContext
 
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    started: list[Any] = []
+
+    class Context(SpawnContext):
+        def Process(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+            started.append(super().Process(*args, **options))
+            return started[-1]
+
+    pool = ProcessPoolExecutor(workers, mp_context=Context(), initializer=ignore_interrupts)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        for process in started:
+            if process.pid is not None:
+                process.kill()
+        pool.shutdown(wait=False)
+        raise
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

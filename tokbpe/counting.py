@@ -1,9 +1,9 @@
 """Counting pieces once, to learn from the counts many times."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,21 @@ from tokbpe.record import Record
 NOT_GIVEN: Any = object()
 
 
+class About(NamedTuple):
+    """What is known about counts; it changes with them, as a whole."""
+
+    record: Record
+    ordered: bool = True
+    pruned: int = 0
+
+    def joined(self, other: "About") -> "About":
+        return About(
+            self.record.joined(other.record),
+            self.ordered and other.ordered,
+            max(self.pruned, other.pruned),
+        )
+
+
 class PieceCounts(Mapping[bytes, int]):
     """How often each piece of a corpus occurs, in the order of first appearance.
 
@@ -30,12 +45,18 @@ class PieceCounts(Mapping[bytes, int]):
     engine: "fast" or "reference"; None for the environment variable TOKBPE_ENGINE, else "fast".
     threads, progress, executor: see `add`.
 
-    memory_bytes: a MemoryError tells before the compiled tables of a corpus that is being counted
-        take more; by default as much as the machine has. A piece takes some hundred bytes, in
-        each thread; beside it stand 64 MB of documents, or one that is larger.
+    memory_bytes: a MemoryError tells before the table of these counts takes more, or those of
+        a corpus that is being counted, one in each thread, or of a worker of an executor; by
+        default, and for counts from files, as much as the machine has; 1 MB is always had. A
+        piece takes some hundred bytes in a table. Beside them stand 64 MB of documents, or one
+        that is larger, and the `arrays` once they have been asked for.
 
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
     2**63 - 1 is a ValueError.
+
+    Threads, and handlers of signals, may read the same counts and change them: each change is
+    done as a whole, and an interrupt finds it done or not begun. What several threads add at a
+    time follows in any order.
     """
 
     def __init__(
@@ -56,11 +77,8 @@ class PieceCounts(Mapping[bytes, int]):
     def _open(self, settings: Settings) -> None:
         """Begin with no pieces."""
         self._settings = settings
-        self._table = settings.new_table()
-        self._record = Record()
-        self._ordered = True
-        self._pruned = 0
-        self._known: Arrays | None = None
+        self._table = settings.new_table(About(Record()))
+        self._known: tuple[About | None, Arrays | None] = (None, None)
 
     @classmethod
     def _of(cls, settings: Settings) -> "PieceCounts":
@@ -129,17 +147,19 @@ class PieceCounts(Mapping[bytes, int]):
             documents at a time; of results not many more wait than it has workers. A worker has
             one thread then, unless `threads` says otherwise.
         """
+        arguments.threads(threads)
         if executor is None:
             self._count(corpus, threads, progress, iter)
             return
         corpus = for_training(corpus)
+        count_work.check_executor(executor)
         with reporting(progress, "B", unit_scale=True) as report:
             told = count_work.counter_of(report, count_work.known_size(corpus) if report else None)
             tasks = (
                 (count_work.count_documents, batch, first, self._settings, threads or 1)
-                for batch, first in count_work.batches(corpus, told)
+                for batch, first in count_work.batches(corpus)
             )
-            self._join(count_work.in_order(executor, tasks))
+            self._join(count_work.in_order(executor, tasks), told)
 
     def _count(
         self,
@@ -155,7 +175,7 @@ class PieceCounts(Mapping[bytes, int]):
             documents = record.watch(corpus, count_work.viewer(self._settings), aside(threads))
             with contextlib.closing(documents):
                 table, giant = count_work.count(checked(documents), self._settings, threads, told)
-        self._take(table, record, giant)
+        self._take(table, About(record), giant)
 
     def add_files(
         self,
@@ -181,7 +201,10 @@ class PieceCounts(Mapping[bytes, int]):
         otherwise it must have at most 2**30 bytes: ValueError. OSError if a file cannot be read
         or changes meanwhile.
         """
-        sources = listed(paths)
+        sources = reading.sources(listed(paths))
+        arguments.threads(threads)
+        if executor is not None:
+            count_work.check_executor(executor)
         separation = reading.separation(documents)
         with reporting(progress, "B", unit_scale=True) as report:
             total = sum(count_work.file_size(source) for source in sources)
@@ -197,28 +220,37 @@ class PieceCounts(Mapping[bytes, int]):
             found = FileDocuments(sources, separation, self._settings, record, aside(threads))
             with contextlib.closing(iter(found)) as parts:
                 table, giant = count_work.count(parts, self._settings, threads, told, found.name)
-        self._take(table, record, giant)
+            if told is not None and total:
+                told(total)  # what stands between documents, too
+        self._take(table, About(record), giant)
 
-    def _join(self, partials: Iterator[Partial]) -> None:
-        """Count what workers have counted, in this order."""
+    def _join(
+        self,
+        partials: Generator[Partial, None, None],
+        told: Callable[[int], object] | None = None,
+    ) -> None:
+        """Count what workers have counted, in this order; `told` is called with the bytes."""
         table = self._settings.new_table()
         record = Record()
         giant = None
-        for partial in partials:
-            table.add_counts(*partial.arrays)
-            record.join(partial.record)
-            giant = Giant.larger(giant, partial.giant)
-        self._take(table, record, giant)
+        with contextlib.closing(partials):  # an error ends their work now, not some time later
+            for partial in partials:
+                table.add_counts(*partial.arrays)
+                record.join(partial.record)
+                giant = Giant.larger(giant, partial.giant)
+                if told is not None and record.bytes is not None:
+                    told(record.bytes)
+        self._take(table, About(record), giant)
 
-    def _take(self, table: Table, record: Record, giant: Giant | None = None) -> None:
-        if len(self._table):
-            self._table.add(table)
-        else:
-            self._table = table
-        self._record.join(record)
-        self._known = None
+    def _take(self, table: Table, about: About, giant: Giant | None = None) -> None:
+        """Add a table that nobody else has; a warning may be an error, and so comes first."""
         if giant is not None:
-            giant.tell(record.bytes)
+            giant.tell(about.record.bytes)
+        changed = False
+        while not changed:  # if others have changed the counts meanwhile, once more
+            before = self._table.about
+            change = self._table.add if len(self._table) else self._table.replace
+            changed = change(table, before, before.joined(about))
 
     # Together
 
@@ -231,14 +263,13 @@ class PieceCounts(Mapping[bytes, int]):
             return NotImplemented
         if not same_pieces(self._settings, other._settings):
             raise ValueError(
-                f"counts of {self._settings.as_plain()} and of {other._settings.as_plain()} "
+                f"counts of {self._settings.name()} and of {other._settings.name()} "
                 "are of different pieces: they cannot be added"
             )
         table = self._settings.new_table()
-        table.add_counts(*other.arrays)
-        self._take(table, other._record)
-        self._ordered = self._ordered and other._ordered
-        self._pruned = max(self._pruned, other._pruned)
+        about, arrays = other._state()
+        table.add_counts(*arrays)
+        self._take(table, about)
         return self
 
     def __add__(self, other: "PieceCounts") -> "PieceCounts":
@@ -259,9 +290,11 @@ class PieceCounts(Mapping[bytes, int]):
         Training on what is left need not give the merges of the corpus.
         """
         least = arguments.whole_number(min_count, "min_count", 1, arguments.HIGHEST_COUNT)
-        data, ends, counts = self.arrays
-        kept = counts >= least
-        if not kept.all():
+        while True:  # if others change the counts meanwhile, once more
+            before, (data, ends, counts) = self._state()
+            kept = counts >= least
+            if kept.all():
+                return self
             sizes = np.diff(ends, prepend=np.uint64(0))
             table = self._settings.new_table()
             table.add_counts(
@@ -269,18 +302,16 @@ class PieceCounts(Mapping[bytes, int]):
                 np.cumsum(sizes[kept], dtype=np.uint64),
                 counts[kept],
             )
-            self._table = table
-            self._known = None
-            self._pruned = max(self._pruned, least)
-        return self
+            about = before._replace(pruned=max(before.pruned, least))
+            if self._table.replace(table, before, about):
+                return self
 
     # Reading
 
     @property
     def pattern(self) -> str | None:
         """How documents were cut: the name of the pattern, else its spelling; None: not at all."""
-        pattern = self._settings.pattern
-        return None if pattern is None else pattern.name or pattern.sources[0]
+        return self._settings.pattern_name
 
     @property
     def special_tokens(self) -> tuple[str, ...]:
@@ -294,23 +325,35 @@ class PieceCounts(Mapping[bytes, int]):
     def ordered(self) -> bool:
         """Whether the pieces stand in the order of first appearance; if not, they cannot be
         learned from with the tie rule "first"."""
-        return self._ordered
+        return bool(self._table.about.ordered)
 
     @property
     def arrays(self) -> Arrays:
         """The pieces without a Python object for each: `data`, `ends` and `counts`; read only."""
-        if self._known is None:
-            self._known = Arrays(*self._table.arrays())
-            for array in self._known:
-                array.flags.writeable = False
-        return self._known
+        return self._state()[1]
+
+    def _state(self) -> tuple[About, Arrays]:
+        """What is known about the counts, and these; both of one moment."""
+        while True:
+            about, arrays = self._known
+            if arrays is None or about is not self._table.about:
+                about = self._table.about
+                arrays = Arrays(*self._table.arrays())
+                for array in arrays:
+                    array.flags.writeable = False
+            if about is self._table.about:
+                self._known = about, arrays
+                return about, arrays
 
     @property
     def record(self) -> dict[str, Any]:
         """What was counted, as far as it is known: `documents`, `bytes`, the SHA-256 of each
-        document (`hashes`) and of these in order (`fingerprint`)."""
-        pruned = {"pruned": self._pruned} if self._pruned else {}
-        return {**self._record.plain(), **pruned}
+        document (`hashes`) and of these in order (`fingerprint`). Beyond 100,000 documents the
+        hashes are not kept, and the fingerprint not where such counts are added behind others,
+        or more is added to them when they come from a file."""
+        about = self._table.about
+        pruned = {"pruned": about.pruned} if about.pruned else {}
+        return {**about.record.plain(), **pruned}
 
     def total(self) -> int:
         """How often all pieces occur together."""
@@ -351,10 +394,12 @@ class PieceCounts(Mapping[bytes, int]):
         """Whether these are the same counts of the same pieces, in the same order."""
         if not isinstance(other, PieceCounts):
             return NotImplemented
-        both: list[tuple[Any, Any]] = [*zip(self.arrays, other.arrays)]
+        mine_about, mine_arrays = self._state()
+        about, arrays = other._state()
+        both: list[tuple[Any, Any]] = [*zip(mine_arrays, arrays)]
         return (
             same_pieces(self._settings, other._settings)
-            and self._ordered == other._ordered
+            and mine_about.ordered == about.ordered
             and all(np.array_equal(mine, others) for mine, others in both)
         )
 
@@ -368,26 +413,32 @@ class PieceCounts(Mapping[bytes, int]):
 
     # Files
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self, about: About) -> dict[str, Any]:
         return {
             **self._settings.as_plain(),
-            "record": self._record.plain(),
-            "ordered": self._ordered,
-            "pruned": self._pruned,
+            "record": about.record.plain(),
+            "ordered": about.ordered,
+            "pruned": about.pruned,
         }
-
-    def _fill(self, arrays: Arrays, facts: Mapping[str, Any]) -> None:
-        self._table.add_counts(*arrays)
-        self._record = Record.from_plain(facts["record"])
-        self._ordered = facts["ordered"]
-        self._pruned = facts["pruned"]
 
     @classmethod
     def _from_parts(
-        cls, arrays: Arrays, facts: Mapping[str, Any], engine: str | None
+        cls,
+        arrays: Arrays,
+        facts: Mapping[str, Any],
+        engine: str | None,
+        memory_bytes: int | None = None,
     ) -> "PieceCounts":
-        counts = cls._of(Settings.from_plain(facts, engine))
-        counts._fill(arrays, facts)
+        settings = Settings.from_plain(facts, engine, memory_bytes)
+        record = Record.from_plain(facts["record"])
+        return cls._filled(settings, arrays, About(record, facts["ordered"], facts["pruned"]))
+
+    @classmethod
+    def _filled(cls, settings: Settings, arrays: Arrays, about: About) -> "PieceCounts":
+        counts = cls._of(settings)
+        table = settings.new_table()
+        table.add_counts(*arrays)
+        counts._take(table, about)
         return counts
 
     def save(self, path: files.Path) -> None:
@@ -396,7 +447,8 @@ class PieceCounts(Mapping[bytes, int]):
         FileExistsError if anything stands at the path: no file is ever replaced. Another OSError
         if it cannot be written.
         """
-        count_files.save(path, self.arrays, self._facts())
+        about, arrays = self._state()
+        count_files.save(path, arrays, self._facts(about))
 
     @classmethod
     def load(cls, path: files.Path, engine: str | None = None) -> "PieceCounts":
@@ -416,7 +468,8 @@ class PieceCounts(Mapping[bytes, int]):
         Needs the extra `arrow`. Counts without an order have no column `first`.
         """
         place = arguments.whole_number(part, "part", 0, count_files.MOST_PARTS - 1)
-        count_files.save_parquet(path, self.arrays, self._facts(), place if self._ordered else None)
+        about, arrays = self._state()
+        count_files.save_parquet(path, arrays, self._facts(about), place if about.ordered else None)
 
     @classmethod
     def from_parquet(
@@ -424,45 +477,64 @@ class PieceCounts(Mapping[bytes, int]):
         source: files.Path | Iterable[files.Path],
         *,
         pattern: Any = NOT_GIVEN,
-        special_tokens: Sequence[str] = (),
+        special_tokens: Any = NOT_GIVEN,
         engine: str | None = None,
     ) -> "PieceCounts":
         """The counts of a Parquet file, a folder of such files, or several of them, added up.
 
         pattern, special_tokens: of files that `to_parquet` did not write, and which therefore do
-            not say how the pieces were made.
+            not say how the pieces were made. Those of files that do may be given, too.
 
         Pieces stand in the order of the column `first`, the least of each; without it they have
-        none, and the tie rule "first" is refused. ValueError, naming the column, for what are no
-        counts.
+        none, and the tie rule "first" is refused. ValueError, naming the file, the column and the
+        row, for what are no counts; and naming the files that have the same `first`, as parts of
+        a corpus have that were written as the same `part`.
         """
-        paths = listed(source)
-        arrays, facts, ordered = count_files.load_parquet(paths)
-        told = [found for found in facts if found is not None]
-        if len(told) < len(facts) or not told:
-            if pattern is NOT_GIVEN:
-                raise ValueError(
-                    f"{paths}: the files do not say by which pattern the pieces were cut: "
-                    "give pattern=, None for none"
-                )
-            settings = Settings.of(pattern, special_tokens, engine)
-        else:
-            settings = Settings.from_plain(told[0], engine)
-        for other in told:
-            if not same_pieces(Settings.from_plain(other, engine), settings):
-                raise ValueError(f"{paths}: the files are of different patterns or special tokens")
-        counts = cls._of(settings)
-        counts._table.add_counts(*arrays)
-        counts._ordered = ordered
-        counts._pruned = max((found["pruned"] for found in told), default=0)
-        for part in facts:
-            counts._record.join(
-                Record.unknown() if part is None else Record.from_plain(part["record"])
+        arrays, tables, ordered = count_files.load_parquet(reading.sources(listed(source), False))
+        settings = cls._settings_of(tables, pattern, special_tokens, engine)
+        record = Record()
+        pruned = 0
+        for table in tables:
+            facts = table.facts
+            record.join(Record.unknown() if facts is None else Record.from_plain(facts["record"]))
+            pruned = max(pruned, 0 if facts is None else facts["pruned"])
+        return cls._filled(settings, arrays, About(record, ordered, pruned))
+
+    @staticmethod
+    def _settings_of(
+        tables: Sequence[count_files.Table],
+        pattern: Any,
+        special_tokens: Any,
+        engine: str | None,
+    ) -> Settings:
+        """What the pieces of files depend on, as they say, or as is given."""
+        told = [
+            (table.name, Settings.from_plain(table.facts, engine))
+            for table in tables
+            if table.facts is not None
+        ]
+        if pattern is NOT_GIVEN and len(told) < len(tables):
+            name = next(table.name for table in tables if table.facts is None)
+            raise ValueError(
+                f"{name} does not say by which pattern the pieces were cut: "
+                "give pattern=, None for none"
             )
-        return counts
+        known = told[0][1] if told else Settings.of(None, (), engine)
+        settings = Settings.of(
+            known.pattern if pattern is NOT_GIVEN else pattern,
+            known.special_tokens if special_tokens is NOT_GIVEN else special_tokens,
+            engine,
+        )
+        for name, other in told:
+            if not same_pieces(other, settings):
+                raise ValueError(f"{name} holds counts of {other.name()}, not of {settings.name()}")
+        return settings
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._from_parts, (self.arrays, self._facts(), self._settings.engine)
+        about, arrays = self._state()
+        settings = self._settings
+        parts = (arrays, self._facts(about), settings.engine, settings.memory_bytes)
+        return self._from_parts, parts
 
 
 def aside(threads: int | None) -> bool:

@@ -207,13 +207,17 @@ def encoded(
     offsets = [np.zeros(1, np.uint64)]
     with reporting(progress, "B", unit_scale=True) as report:
         told = count_work.counter_of(report, corpus.known_bytes)
-        for documents, first in count_work.batches(corpus, told):
+        done = 0
+        for documents, first in count_work.batches(corpus):
             if fitted is not None:
                 digests = (hashlib.sha256(document).digest() for document in documents)
                 fitted.refuse(digests, first, corpus.name, corpus.role)
             ids, places = encoding.arrays(Block(documents, first), corpus.name)
             tokens += ids.data
             offsets.append(places[1:] + offsets[-1][-1])
+            done += sum(map(len, documents))
+            if told is not None:
+                told(done)
     if fitted is not None:
         fitted.refuse_all(corpus.fingerprint(), len(corpus), corpus.name(0), corpus.role)
         fitted.tell_of_forgotten(corpus.role)

@@ -98,11 +98,15 @@ class Engine(Protocol):
 class Table(Protocol):
     """Pieces with their counts, in the order of their first appearance."""
 
+    about: Any
+
     def __len__(self) -> int: ...
 
     def get(self, piece: bytes, default: int | None = ...) -> int | None: ...
 
-    def add(self, other: Any) -> None: ...
+    def add(self, other: Any, before: object = ..., about: object = ...) -> bool: ...
+
+    def replace(self, other: Any, before: object, about: object) -> bool: ...
 
     def add_counts(
         self, data: NDArray[np.uint8], ends: NDArray[np.uint64], counts: NDArray[np.int64]
@@ -114,7 +118,7 @@ class Table(Protocol):
 class ArrayEngine(Engine, Protocol):
     """What the fast engine has beside: arrays, batches, threads. Its tables have caches."""
 
-    PieceTable: Callable[[], Table]
+    PieceTable: Callable[[int | None, object], Table]
 
     def document_view(self, document: object, index: int | None = ...) -> Any: ...
 

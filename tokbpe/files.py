@@ -54,9 +54,9 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         with named_file(target) as file:
             yield file
     else:
-        with open(descriptor, "w+b") as file:
-            with naming_writes(target):
-                yield file
+        # To close it writes what is left.
+        with naming_writes(target), open(descriptor, "w+b") as file:
+            yield file
             with naming_target(target):
                 finish(file)
                 if not linked(descriptor, target):
@@ -122,9 +122,8 @@ def named_file(target: str) -> Iterator[IO[bytes]]:
     with naming_target(target):
         file = open(temporary, "xb")  # noqa: SIM115  (closed below: errors there are told else)
     try:
-        with file:
-            with naming_writes(target):
-                yield file
+        with naming_writes(target), file:
+            yield file
             with naming_target(target):
                 finish(file)
         with naming_target(target):

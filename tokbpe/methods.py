@@ -5,9 +5,11 @@ one without merges, a character tokenizer has another alphabet, and words are pi
 character is marked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from itertools import starmap
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from tokbpe import arguments, engines, patterns, tables
 from tokbpe import progress as progresses
 from tokbpe.arguments import Documents
 from tokbpe.corpus import for_training
-from tokbpe.count_work import Settings, pieces_of
+from tokbpe.count_work import Settings, counter_of, known_size, pieces_of
 from tokbpe.counting import PieceCounts
 from tokbpe.patterns import WORDS, Pattern
 from tokbpe.progress import Progress, reporting
@@ -26,8 +28,12 @@ from tokbpe.special import cut_special
 from tokbpe.symbols import MARKER, symbols
 from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary, lay_out
 
+Result = TypeVar("Result")
+Merges: TypeAlias = tuple[Any, Any]  # and their counts, as lists or arrays
+
 DEFAULT_VOCABULARY_SIZE = 512
 BYTE_ORDERS = {"bytes": bytes(range(256)), "gpt2": patterns.GPT2_BYTE_ORDER}
+BYTES_TOGETHER = 2**22  # are looked at between two looks for signals
 WRITTEN_MARKER = b"</w>"  # as which the end of a word counts where byte strings are compared
 
 
@@ -120,27 +126,55 @@ class Merge(NamedTuple):
 
 def learn(training: Training, options: Options) -> Vocabulary:
     """The base with the merges that the engine learns, special tokens and reserved ids."""
-    with reporting(options.progress, "merge") as report:
-        merges, counts = engines.get(options.engine).train(
-            **training.arguments(),
-            progress=report,
-            threads=options.threads,
-            on_interrupt=options.on_interrupt,
+    merges, counts = learned_merges(training.arguments(), options)
+
+    def lay_out_all() -> Vocabulary:
+        vocabulary = replace(
+            training.base,
+            merges=np.array(merges, np.uint32).reshape(-1, 2),
+            merge_counts=np.array(counts, np.uint64),
         )
-    vocabulary = replace(
-        training.base,
-        merges=np.array(merges, np.uint32).reshape(-1, 2),
-        merge_counts=np.array(counts, np.uint64),
-    )
-    vocabulary = finished(vocabulary, options, training.record)
-    if options.vocabulary_size is not None:
-        warn_if_smaller(
-            vocabulary,
-            options.vocabulary_size,
-            training.minimum_pair_frequency,
-            options.on_interrupt,
-        )
-    return vocabulary
+        vocabulary = finished(vocabulary, options, training.record)
+        if options.vocabulary_size is not None:
+            warn_if_smaller(
+                vocabulary,
+                options.vocabulary_size,
+                training.minimum_pair_frequency,
+                options.on_interrupt,
+            )
+        return vocabulary
+
+    return finish(lay_out_all, options.on_interrupt)
+
+
+def learned_merges(training: Mapping[str, Any], options: Options) -> Merges:
+    """The merges that the engine learns, and their counts."""
+    found: list[Merges] = []
+    try:
+        with reporting(options.progress, "merge") as report:
+            train = partial(
+                engines.get(options.engine).train,
+                **training,
+                progress=report,
+                threads=options.threads,
+                on_interrupt=options.on_interrupt,
+            )
+            # They are in the list before Python looks at signals again.
+            found.extend(starmap(train, [()]))
+    except arguments.kept_interrupts(options.on_interrupt):
+        if not found:
+            raise
+    return found[0]
+
+
+def finish(work: Callable[[], Result], on_interrupt: str) -> Result:
+    """Do what is left to do when merges are learned, and do it anew if an interrupt, which must
+    not lose them, stops it."""
+    while True:
+        try:
+            return work()
+        except arguments.kept_interrupts(on_interrupt):
+            continue
 
 
 def warn_if_smaller(
@@ -207,14 +241,22 @@ class ByteMethod:
         refuse("base", options.base, "bytes", self.name)
         record = Record()
         special = options.special_spellings()
-        seen: set[int] = set()
-        for document in record.watch(corpus):
-            for part, special_id in cut_special(document, special):
-                if special_id is None:
-                    seen.update(part)
-        if not seen:
+        seen = np.zeros(256, bool)
+        done = 0
+        with reporting(options.progress, "B", unit_scale=True) as report:
+            told = counter_of(report, known_size(corpus) if report else None)
+            for document in record.watch(corpus):
+                for part, special_id in cut_special(document, special):
+                    for start in range(0, len(part), BYTES_TOGETHER):
+                        bytes_here = np.frombuffer(part, np.uint8)[start : start + BYTES_TOGETHER]
+                        if special_id is None:
+                            seen[bytes_here] = True
+                        done += len(bytes_here)
+                        if told is not None:
+                            told(done)
+        if not seen.any():
             raise nothing_to_learn("bytes")
-        base = Vocabulary(self.name, tuple(bytes([byte]) for byte in sorted(seen)))
+        base = Vocabulary(self.name, tuple(bytes([byte]) for byte in np.flatnonzero(seen)))
         return finished(base, options, record.plain())
 
 

@@ -27,7 +27,7 @@ def reporting(progress: Progress, unit: str, **options: Any) -> Iterator[Report 
     """
     checked(progress)
     if callable(progress):
-        yield progress
+        yield without_stop(progress)
     elif not progress:
         yield None
     else:
@@ -40,3 +40,15 @@ def reporting(progress: Progress, unit: str, **options: Any) -> Iterator[Report 
                 bar.update(done - bar.n)
 
             yield show
+
+
+def without_stop(report: Report) -> Report:
+    """A function whose StopIteration, which would end any loop around it, is an error."""
+
+    def told(done: int, wanted: int | None) -> None:
+        try:
+            report(done, wanted)
+        except StopIteration as error:
+            raise RuntimeError("the function that progress is has raised StopIteration") from error
+
+    return told

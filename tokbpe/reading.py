@@ -90,6 +90,19 @@ def separation(documents: object) -> Separation:
     return Separation(arguments.document_bytes(documents))
 
 
+def sources(found: Sequence[Any], or_open: bool = True) -> Sequence[Any]:
+    """Paths, `or_open` files; TypeError or ValueError, naming the place, for what is neither."""
+    for number, source in enumerate(found):
+        if or_open and hasattr(source, "read"):
+            continue
+        if not isinstance(source, (str, bytes, os.PathLike)):
+            what = "a path or an open file" if or_open else "a path"
+            raise TypeError(f"path {number} must be {what}, not {arguments.type_name(source)}")
+        if "\0" in os.fsdecode(source):
+            raise ValueError(f"path {number}, {source!r}, has a null byte, which no path has")
+    return found
+
+
 def opened(source: Source) -> AbstractContextManager[Any]:
     """A file that is opened here, or one that is open, which stays so."""
     if hasattr(source, "read"):
@@ -125,14 +138,14 @@ def blocks(file: Any, separation: Separation, size: int, cut: Cut | None) -> Ite
         yield Block([rest], number, start)
 
 
-def grouped(documents: Iterable[bytes], size: int) -> Iterator[Block]:
-    """Documents in blocks of about so many bytes."""
+def grouped(documents: Iterable[bytes], size: int, most: int | None = None) -> Iterator[Block]:
+    """Documents in blocks of about so many bytes, and of so many documents at most."""
     number = held = 0
     texts: list[bytes] = []
     for document in documents:
         texts.append(document)
         held += len(document)
-        if held >= size:
+        if held >= size or len(texts) == most:
             yield Block(texts, number)
             number, held, texts = number + len(texts), 0, []
     if texts:

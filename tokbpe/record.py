@@ -14,6 +14,7 @@ MOST_HASHES = 100_000
 DIGEST = 32  # bytes
 # A thread hashes so many bytes of documents at a time.
 HASHED_TOGETHER = 2**23
+MOST_HASHED_TOGETHER = 2**16  # documents
 
 
 class Record:
@@ -66,7 +67,7 @@ class Record:
                 nonlocal waiting, size, before
                 waiting.append((data, last))
                 size += len(data)
-                if size >= HASHED_TOGETHER:
+                if size >= HASHED_TOGETHER or len(waiting) >= MOST_HASHED_TOGETHER:
                     before.result()  # so that not too much waits
                     before = thread.submit(self._add_all, waiting)
                     waiting, size = [], 0
@@ -121,11 +122,20 @@ class Record:
         documents, size = self.documents, self.bytes
         if other._digests is not None:
             self._add_digests(other._digests)
+        elif self.documents == 0 and other._all is not None:
+            self._digests, self._all = None, other._all.copy()
         elif other.documents != 0:
             self._result = other.fingerprint if self.documents == 0 else None
             self._digests = self._all = None
         self.documents = total(documents, other.documents)
         self.bytes = total(size, other.bytes)
+
+    def joined(self, other: "Record") -> "Record":
+        """The record of both, one behind the other; neither of them changes."""
+        both = Record(self._most)
+        both.join(self)
+        both.join(other)
+        return both
 
     @property
     def fingerprint(self) -> str | None:

@@ -86,7 +86,7 @@ class Tokenizer(TokenizerFiles):
     progress: True for progress bars on a terminal, or a function that is called with two numbers
         from time to time: first with the bytes that are counted and those of the corpus (None
         for these where it is no text, bytes, list or tuple), then with the merges done and
-        wanted.
+        wanted, of which fewer are done where the corpus gives no more.
     threads: how many may be used; by default as many as there are cores. The result does not
         depend on it.
     on_interrupt: what Ctrl-C does. "raise": KeyboardInterrupt, within a second; "keep": so it
@@ -135,7 +135,8 @@ class Tokenizer(TokenizerFiles):
             threads=threads,
             on_interrupt=on_interrupt,
         )
-        self._open(methods.train(method, corpus, options), engine)
+        vocabulary = methods.train(method, corpus, options)
+        methods.finish(lambda: self._open(vocabulary, engine), on_interrupt)
         self._cache_bytes = limit
 
     def _open(self, vocabulary: Vocabulary, engine: str | None) -> None:
@@ -223,7 +224,8 @@ class Tokenizer(TokenizerFiles):
             threads=threads,
             on_interrupt=on_interrupt,
         )
-        tokenizer = cls.from_vocabulary(methods.train_counts(method, counts, options), engine)
+        vocabulary = methods.train_counts(method, counts, options)
+        tokenizer = methods.finish(lambda: cls.from_vocabulary(vocabulary, engine), on_interrupt)
         tokenizer._cache_bytes = limit
         return tokenizer
 
@@ -916,7 +918,8 @@ class Tokenizer(TokenizerFiles):
             threads=threads,
             on_interrupt=on_interrupt,
         )
-        return self._like(continuing.extended(self._vocabulary, corpus, options))
+        vocabulary = continuing.extended(self._vocabulary, corpus, options)
+        return methods.finish(lambda: self._like(vocabulary), on_interrupt)
 
     def _like(self, vocabulary: Vocabulary) -> "Tokenizer":
         """The tokenizer of another vocabulary, with this one's engine and limit."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 from tokbpe import __version__, check, engines, methods, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
 from tokbpe.corpus import ROLES
+from tokbpe.count_work import MOST_WORKERS
 from tokbpe.formats import detect
 from tokbpe.formats.detect import NO_PATTERN
 from tokbpe.formats.tiktoken import checked_pattern
@@ -146,6 +147,12 @@ def accept_counting(counting: argparse.ArgumentParser) -> None:
     )
     accept_documents(counting)
     accept_threads(counting)
+    counting.add_argument(
+        "--workers",
+        metavar="N",
+        type=whole_number(1, MOST_WORKERS),
+        help="how many processes count, each by one thread unless --threads tells (none)",
+    )
     counting.add_argument("--engine", choices=engines.NAMES, help="what does the work (fast)")
 
 

@@ -16,13 +16,13 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 import threading
 
 from tokbpe import arguments, reference
 
-from .count_table cimport make_room
+from .count_table cimport counts_size, make_room
 from .encode cimport Document
 from .groups cimport Group, Groups, Part, safe_cut
 from .memory cimport reserve
@@ -155,15 +155,19 @@ cdef class PieceCounting(Groups):
         """Count the pieces of a document that the reference cuts."""
         cdef PieceTable table = self.begin_work()
         cdef bytes data = bytes(document)
+        cdef size_t done = self.done + len(data)
         table.document = self.documents_before
+        table.group = 0
         for part, special_id in cut_special(data, self.special):
             if special_id is None:
                 for piece in reference.split(part, self.pattern):
                     table.add_piece(piece)
+                    table.go_on(len(piece))
                 PyErr_CheckSignals()
         self.documents_before += 1
+        table.needed = counts_size(&table.table, 0)
         self.end_work(table)
-        return self.advance(0, len(data))
+        return self.advance(0, done - self.done)
 
     cdef int count_batch(self) except -1:
         """Count the documents that have been gathered."""
@@ -203,22 +207,29 @@ cdef class PieceCounting(Groups):
         else:
             table = PieceTable()
             counts = [part.counts() for part in self.tables]
+            for part in self.tables:
+                part.needed = counts_size(&part.table, 0)
+            table.needed = counts_size(&table.table, max(map(len, self.tables)))
+            self.check_memory(table)
             make_room(&table.table, max(map(len, self.tables)))
             for _, number, first, last in sorted(self.runs):
+                table.needed = counts_size(&table.table, last - first)
+                self.check_memory(table)
                 table.add_run(self.tables[number], counts[number], first, last)
             table.longest, table.longest_document = self.longest_piece()
-        table.highest = <int64_t> self.done
         return table
 
-    cdef int check_memory(self) except -1:
-        """MemoryError before the tables take more than they may."""
+    cdef int check_memory(self, PieceTable joined=None) except -1:
+        """MemoryError before the tables of the threads, and the one into which they are joined,
+        take more than they may."""
         cdef PieceTable table
         if self.memory_bytes is None:
             return 0
         needed = sum([table.needed for table in self.tables])
+        if joined is not None:
+            needed += joined.needed
         if needed > self.memory_bytes:
-            error = arguments.too_many_pieces(
-                sum(map(len, self.tables)), needed, self.memory_bytes)
+            error = arguments.too_many_pieces(needed, self.memory_bytes)
             self.stop(error)
             raise error
         return 0
@@ -247,6 +258,7 @@ cdef class PieceCounting(Groups):
             table.number = len(self.tables)
             self.tables.append(table)
         table.counting = self
+        table.unpaused = 0  # what was left of the last batch has been told
         table.kind = self.kind
         if self.special is not None:
             table.search = SpecialSearch(self.special)

@@ -35,7 +35,8 @@ cdef class PieceTable:
     cdef size_t needed  # bytes, at most, until the next one
     cdef readonly size_t longest  # the size of the longest piece
     cdef readonly size_t longest_document  # the first that has it
-    cdef int64_t highest  # no count is higher
+    cdef size_t memory_bytes
+    cdef readonly object about
 
     cdef int add_document(self, const Document *document) except -1 nogil
     cdef int add_part(self, const Document *document, size_t first, size_t last) except -1 nogil
@@ -53,6 +54,10 @@ cdef class PieceTable:
     cdef int add_count(self, CountSlot *slot, int64_t count) except -1 nogil
     cdef bytes piece(self, size_t number)
     cdef int add_piece(self, bytes piece) except -1
+    cdef int write_counts(self, int64_t[::1] counts) except -1
+    cdef int prepare(self, PieceTable other) except -1
+    cdef int add_all(self, PieceTable other, const int64_t *counts) except -1
+    cdef int check_memory(self, size_t pieces, size_t bytes) except -1
     cdef int add_run(
         self,
         PieceTable other,

@@ -49,7 +49,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from contextlib import suppress
 
 import numpy as np
 
@@ -468,7 +467,8 @@ def train(
     """
     cdef Trainer trainer = None
     cdef bint more = True
-    with suppress(*arguments.kept_interrupts(on_interrupt)):
+    kept = arguments.kept_interrupts(on_interrupt)
+    try:  # no `with`: its end runs Python, where an interrupt could be raised once more
         trainer = Trainer(
             sequences, weights, alphabet, merges_wanted, minimum_pair_frequency, tie_break,
             threads)
@@ -476,6 +476,8 @@ def train(
             more = trainer.go_on(trainer.merges_wanted)
             if progress is not None and trainer.merge_count:
                 progress(trainer.merge_count, trainer.merges_wanted)
+    except kept:
+        pass
     if trainer is None:  # interrupted before there was anything
         return np.empty((0, 2), np.uint32), np.empty(0, np.uint64)
     return learned_merges(trainer), learned_counts(trainer)
