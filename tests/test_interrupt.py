@@ -15,8 +15,10 @@ ALARM, PROMPT = 0.2, 10
 AGAIN = 1  # seconds
 
 # An alarm may come while Python runs a callback of its own, such as that of a thread that ends,
-# which ignores it; so it comes again.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+# which ignores it; so it comes again. What compiled functions lose is an error as elsewhere.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <function:pytest.PytestUnraisableExceptionWarning"
+)
 
 
 class Stopped(Exception):
