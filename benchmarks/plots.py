@@ -32,14 +32,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     draw(
         figures,
         by_vocabulary(figures["rows"]),
-        "Time hardly grows with the vocabulary",
+        "Time of a training against the number of merges",
         "merges learned",
         stem.with_name(f"{stem.name}-vocabulary"),
     )
     draw(
         figures,
         by_corpus(figures["rows"]),
-        "Time grows no faster than the corpus",
+        "Time of a training against the size of the corpus",
         "corpus, MB",
         stem.with_name(f"{stem.name}-growth"),
     )

@@ -526,11 +526,16 @@ def new_processes(workers: int) -> Iterator[Executor]:
         yield pool
         pool.shutdown()
     except BaseException:
-        for process in started:
-            if process.pid is not None:
-                process.kill()
+        kill(started)
         pool.shutdown(wait=False)
+        kill(started)  # one may have been about to begin
         raise
+
+
+def kill(processes: list[Any]) -> None:
+    for process in processes:
+        if process.pid is not None:
+            process.kill()
 
 
 def ignore_interrupts() -> None:
