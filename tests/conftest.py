@@ -27,6 +27,34 @@ settings.register_profile(
 settings.load_profile("default")
 
 
+# After an extra is installed: what was skipped without it.
+
+SKIPPED = "tokbpe/skipped"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--skipped-before", action="store_true", help="run only what the last run has skipped"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--skipped-before"):
+        return
+    skipped = {*config.cache.get(SKIPPED, [])}
+    chosen = [item for item in items if skipped & {item.nodeid, item.nodeid.split("::")[0]}]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Modules that were skipped as a whole are among them."""
+    skipped = terminalreporter.getreports("skipped")
+    config.cache.set(SKIPPED, sorted({report.nodeid for report in skipped}))
+
+
 @pytest.fixture(params=["reference", "fast"])
 def engine(request: pytest.FixtureRequest) -> ModuleType:
     """Each of the two engines in turn."""

@@ -9,6 +9,7 @@ fast as one, for one document of 20 MB).
 """
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
@@ -28,7 +29,7 @@ from .encode cimport (
     open_document,
 )
 from .groups cimport Group, Groups, Part, safe_cut, thread_text
-from .memory cimport reserve, resized, tokbpe_large_pages
+from .memory cimport reserve, resized, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .special cimport as_special_table
@@ -38,6 +39,10 @@ from .table cimport EncodingTable
 # Lists are made of so much text at once, while its ids are in the processor's cache.
 cdef enum:
     LIST_GROUP = 1048576  # bytes
+
+
+cdef enum:
+    TEXTS_AHEAD = 16
 
 
 # What a batch makes: numbers of ids, lists of ids, or an array of them, of 32 or 16 bits.
@@ -86,7 +91,6 @@ cdef class Batch(Groups):
     def __cinit__(
         self, texts, EncodingTable table not None, special, int output, before=(), behind=()
     ):
-        cdef size_t i
         self.table = table
         self.special = as_special_table(special)
         self.before = np.array(arguments.frame_ids(before, "before"), np.uint32)
@@ -94,11 +98,8 @@ cdef class Batch(Groups):
         self.output = output
         self.owners = list(texts) if type(texts) is list else arguments.each(same, texts, "text")
         self.count = len(self.owners)
-        reserve(<void **> &self.documents, &self.capacity, self.count, sizeof(Document))
         try:
-            for i in range(self.count):
-                self.owners[i] = open_document(self.owners[i], &self.documents[i])
-                self.total += self.documents[i].size
+            self.open_documents()
         except (TypeError, UnicodeEncodeError):
             arguments.each(arguments.document_bytes, self.owners, "text")  # which names the text
             raise
@@ -117,6 +118,20 @@ cdef class Batch(Groups):
         free(self.counts)
         free(self.spare)
         free(self.ids)
+
+    cdef int open_documents(self) except -1:
+        """Have the bytes of all texts; one thread does this, so texts are asked for ahead."""
+        cdef size_t i
+        reserve(<void **> &self.documents, &self.capacity, self.count, sizeof(Document))
+        for i in range(self.count):
+            if i + TEXTS_AHEAD < self.count:
+                tokbpe_prefetch(PyList_GET_ITEM(self.owners, i + TEXTS_AHEAD))
+            text = <object> PyList_GET_ITEM(self.owners, i)
+            owner = open_document(text, &self.documents[i])
+            if owner is not text:
+                self.owners[i] = owner
+            self.total += self.documents[i].size
+        return 0
 
     cdef int run(self, threads) except -1:
         """Encode all."""

@@ -106,6 +106,9 @@ WARM_TEXT_SIZE = WARM_TEXT
 cdef extern from *:
     PyObject **PySequence_Fast_ITEMS(object sequence)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    const void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 
 cdef object open_document(text, Document *document):
@@ -116,13 +119,17 @@ cdef object open_document(text, Document *document):
     cdef Py_ssize_t size
     cdef bytes data
     if type(text) is str:
+        document.is_text = True
+        if PyUnicode_IS_COMPACT_ASCII(text):
+            document.data = <const uint8_t *> PyUnicode_DATA(text)
+            document.size = PyUnicode_GET_LENGTH(text)
+            return text
         try:
             document.data = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &size)
         except UnicodeEncodeError:
             arguments.document_bytes(text)
             raise
         document.size = size
-        document.is_text = True
         return text
     data = text if type(text) is bytes else arguments.document_bytes(text)
     document.data = <const uint8_t *> PyBytes_AS_STRING(data)

@@ -41,6 +41,23 @@ static inline int tokbpe_lowest_bit(uint64_t bits)
 #endif
 }
 
+/* That of the highest. */
+static inline int tokbpe_highest_bit(uint64_t bits)
+{
+#if defined(__GNUC__)
+    return 63 - __builtin_clzll(bits);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
+    unsigned long number;
+    _BitScanReverse64(&number, bits);
+    return (int)number;
+#else
+    int number = 63;
+    while (!(bits >> number & 1))
+        number--;
+    return number;
+#endif
+}
+
 /* Where a run of ASCII ends. */
 static inline const uint8_t *tokbpe_ascii_end(const uint8_t *p, const uint8_t *end)
 {

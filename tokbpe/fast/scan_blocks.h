@@ -35,11 +35,6 @@ TOKBPE_INLINE uint64_t tokbpe_bits_up_to(int number)
     return (UINT64_C(2) << number) - 1;
 }
 
-TOKBPE_INLINE int tokbpe_highest_bit(uint64_t bits)
-{
-    return 63 - __builtin_clzll(bits);
-}
-
 /* The first byte of each run. */
 TOKBPE_INLINE uint64_t tokbpe_firsts(uint64_t runs)
 {

@@ -1,14 +1,14 @@
-/* The forms of scanning by blocks, of which this machine has some. */
+/* The forms of scanning by blocks; this machine has the last one and perhaps others. */
 #ifndef TOKBPE_SCAN_VARIANTS_H
 #define TOKBPE_SCAN_VARIANTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scan_classes.h"
+#include "scan_words.h"
 
 /* As they are named in `split.pyx`, in this order. */
-enum { TOKBPE_BY_AVX512, TOKBPE_BY_AVX2 };
+enum { TOKBPE_BY_AVX512, TOKBPE_BY_AVX2, TOKBPE_BY_WORDS };
 
 /* The ends of pieces from data[place] on, `most` of them or fewer, as far as they are sure. */
 typedef size_t (*tokbpe_scan)(
@@ -30,20 +30,19 @@ static inline tokbpe_scan tokbpe_scan_by(int variant)
         return tokbpe_scan_avx512;
     if (variant == TOKBPE_BY_AVX2 && tokbpe_has_avx2())
         return tokbpe_scan_avx2;
-    return NULL;
+    return variant == TOKBPE_BY_WORDS ? tokbpe_scan_words : NULL;
 }
 
 static inline tokbpe_utf8_end tokbpe_utf8_end_by(int variant)
 {
-    return tokbpe_scan_by(variant) ? tokbpe_utf8_end_avx2 : NULL;
+    return variant < TOKBPE_BY_WORDS && tokbpe_scan_by(variant) ? tokbpe_utf8_end_avx2 : NULL;
 }
 
 #else
 
 static inline tokbpe_scan tokbpe_scan_by(int variant)
 {
-    (void)variant;
-    return NULL;
+    return variant == TOKBPE_BY_WORDS ? tokbpe_scan_words : NULL;
 }
 
 static inline tokbpe_utf8_end tokbpe_utf8_end_by(int variant)
