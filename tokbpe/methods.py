@@ -71,7 +71,8 @@ class Options:
 class Encoder(Protocol):
     """How a method encodes whose merges do not describe it."""
 
-    def encode(self, data: bytes) -> list[int]: ...
+    def encode(self, data: bytes) -> list[int]:
+        """The ids of a document, or of a part between special tokens."""
 
 
 class Method(Protocol):
@@ -84,7 +85,9 @@ class Method(Protocol):
     name: str
     number: int
 
-    def train(self, corpus: Documents, options: Options) -> Vocabulary: ...
+    def train(self, corpus: Documents, options: Options) -> Vocabulary:
+        """The vocabulary that is learned from a corpus; ValueError or TypeError, naming the
+        value, for options that the method does not have."""
 
 
 # Learning
