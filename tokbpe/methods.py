@@ -526,7 +526,18 @@ METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> None:
-    """Add a method. TypeError or ValueError for one without, or with another's, name or number."""
+    """Add a method. TypeError or ValueError for one without, or with another's, name or number.
+
+    >>> from tokbpe import Tokenizer, methods
+    >>> from tokbpe.vocabulary import Vocabulary
+    >>> class Letters:  # those of the Latin alphabet, for any corpus
+    ...     name, number = "letters", 1000
+    ...     def train(self, corpus, options):
+    ...         return Vocabulary(self.name, tuple(bytes([byte]) for byte in range(97, 123)))
+    >>> methods.register(Letters())
+    >>> Tokenizer("", method="letters").encode("abc")
+    [0, 1, 2]
+    """
     for part in ("name", "number"):
         if not hasattr(method, part):
             raise TypeError(f"a method has a {part}, but {method!r} has none")
