@@ -107,14 +107,21 @@ def parsed(doc: pdoc.doc.Doc) -> ast.stmt | None:
 
 
 def linked(text: str, names: dict[str, Any], page_of: Callable[[type], str | None]) -> str:
-    """A type, of whose names those that have a page stand behind that of their module."""
+    """A type, of whose names those that have a page stand behind that of their module, and others
+    without the one of the package's that they come from."""
+
+    def without_module(match: re.Match[str]) -> str:
+        module = names.get(match[1])
+        own = isinstance(module, ModuleType) and module.__name__.startswith("tokbpe.")
+        return "" if own else match[0]
 
     def with_module(match: re.Match[str]) -> str:
         found = names.get(match[0])
         page = page_of(found) if isinstance(found, type) else None
         return match[0] if page is None else f"{page}.{match[0]}"
 
-    return NAME.sub(with_module, re.sub("['\"]", "", text))
+    bare = re.sub(r"(?<![\w.])(\w+)\.", without_module, re.sub("['\"]", "", text))
+    return NAME.sub(with_module, bare)
 
 
 # Stubs

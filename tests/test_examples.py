@@ -68,7 +68,7 @@ def test_a_wrong_example_is_seen(capsys):
     assert doctest.DocTestRunner().run(test).failed == 1
 
 
-# Spark and DuckDB, in the docstring of `to_parquet`
+# Spark, in the docstring of `to_parquet`
 
 
 class Column:
@@ -130,7 +130,7 @@ def indented(docstring):
 
 def test_counts_that_spark_adds_up(monkeypatch):
     pytest.importorskip("pyarrow")
-    sql, python = indented(PieceCounts.to_parquet.__doc__)
+    _, python = indented(PieceCounts.to_parquet.__doc__)  # before it, DuckDB's: test_scale_out.py
     texts = ["low lower", "lowest low", "newest\n"]
     Path("counts").mkdir()
     for part, text in enumerate(texts):
@@ -142,4 +142,3 @@ def test_counts_that_spark_adds_up(monkeypatch):
     expected = PieceCounts(texts, pattern="gpt2")
     found = PieceCounts.from_parquet("total", pattern="gpt2")
     assert (found, [*found]) == (expected, [*expected])
-    assert f"```sql\n{sql}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -24,8 +24,7 @@ from tokbpe.formats import tiktoken_known
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-# Which of the tests runs a kind of block; that of "sql" is in test_scale_out.py.
-RUN = {"bash", "c", "pycon", "python", "sql"}
+RUN = {"bash", "c", "pycon", "python"}
 COMPILER = (sysconfig.get_config_var("CC") or "cl").split()[0]
 
 
