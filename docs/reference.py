@@ -35,7 +35,7 @@ PAGES: dict[str, tuple[str, ...] | None] = {
     "tokbpe.fast": None,
 }
 
-ITEM = re.compile(r"(\w+(?:, \w+)*): (.*)")
+ITEM = re.compile(r"([a-z_]\w*(?:, \w+)*): (.*)")
 WORKED = re.compile(r"[(\[\"'b].* -> .+")
 CODE = re.compile(r"(`+.*?`+)", re.DOTALL)
 LOST_NAME = re.compile(r"<code>(tokbpe\.(?!h<)[\w.]+)</code>")
@@ -119,7 +119,9 @@ def shown(doc: pdoc.doc.Doc) -> bool:
         return False
     if isinstance(doc, pdoc.doc.Variable) and not doc.docstring:
         return not doc.name.startswith("_") and doc.annotation is not signatures.EMPTY
-    return not doc.name.startswith("_") or doc.name == "__init__"
+    if doc.name == "__init__" and isinstance(doc, pdoc.doc.Function):
+        return set(doc.signature.parameters) != {"self", "args", "kwargs"}  # that of a Protocol
+    return not doc.name.startswith("_")
 
 
 def prepared(name: str) -> pdoc.doc.Module:

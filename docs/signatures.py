@@ -45,7 +45,7 @@ def write(
         shown = {name: Written(linked(text, names, page_of)) for name, text in texts.items()}
         doc.signature = doc.signature.replace(
             parameters=[
-                found.replace(annotation=shown.get(name, EMPTY))
+                found.replace(annotation=shown.get(name, EMPTY), default=default_of(found))
                 for name, found in doc.signature.parameters.items()
             ],
             return_annotation=EMPTY if doc.name == "__init__" else shown.get("return", EMPTY),
@@ -55,6 +55,11 @@ def write(
         text = type_of_variable(doc, owner)
         if text is not None:
             doc.annotation = Written(linked(text, names, page_of))
+
+
+def default_of(parameter: inspect.Parameter) -> Any:
+    """A default; an object that only tells that nothing was given is three dots."""
+    return Written("...") if type(parameter.default) is object else parameter.default
 
 
 def types_of_function(function: pdoc.doc.Function, owner: pdoc.doc.Doc | None) -> dict[str, str]:
@@ -75,7 +80,7 @@ def types_of_function(function: pdoc.doc.Function, owner: pdoc.doc.Doc | None) -
     types.pop("self", None)
     own = types.pop("cls", "")
     if owner is not None and own == f"type[{types.get('return')}]":
-        types["return"] = owner.qualname
+        types["return"] = owner.fullname
     return types
 
 
@@ -120,8 +125,13 @@ def linked(text: str, names: dict[str, Any], page_of: Callable[[type], str | Non
         page = page_of(found) if isinstance(found, type) else None
         return match[0] if page is None else f"{page}.{match[0]}"
 
-    bare = re.sub(r"(?<![\w.])(\w+)\.", without_module, re.sub("['\"]", "", text))
+    bare = re.sub(r"(?<![\w.])(\w+)\.", without_module, unquoted(text))
     return NAME.sub(with_module, bare)
+
+
+def unquoted(text: str) -> str:
+    """A type whose names are quoted because they follow later."""
+    return text if "Literal[" in text else re.sub("['\"]", "", text)
 
 
 # Stubs

@@ -54,6 +54,9 @@ def test_types_are_as_written_and_linked(pages):
     text = text_of(pages / "tokbpe.html")
     assert "def load(cls, path: Path, engine: str | None = None) -> Tokenizer:" in text
     assert "def to_huggingface(self, path: Path)" in text  # of a class without a page
+    assert "source: Path | Iterable[Path], *, pattern: Any = ...," in text
+    assert "allowed_special: Literal['all'] | " in text_of(pages / "tokbpe/compat.html")
+    assert "Method(*args, **kwargs)" not in text_of(pages / "tokbpe/methods.html")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,7 @@ def test_types_are_as_written_and_linked(pages):
         ("Text, up to 2**32 ids of <UNK>.", "Text, up to 2\\*\\*32 ids of &lt;UNK>."),
         ("See `a*b` and `<UNK>`.", "See `a*b` and `<UNK>`."),
         ("n, m: two\n    numbers.\nk: one.", "\n- **`n, m`**: two\n    numbers.\n- **`k`**: one."),
+        ("Compression: of text.", "Compression: of text."),
         ("([1], 2) -> [b'x']", "    ([1], 2) -> [b'x']"),
         (">>> 1\n1\n\nMore.", "```pycon\n>>> 1\n1\n```\n\nMore."),
         ("Points\n  9. one\n 10. two", "Points\n9. one\n10. two"),

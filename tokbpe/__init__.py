@@ -40,7 +40,8 @@ The algorithm is written twice: `tokbpe.reference` is plain Python, made to be r
 
 Signatures use these names:
 
-- `Buffer`: bytes, bytearray, memoryview or mmap; `Document`: a str or one of these.
+- `Buffer`: bytes, bytearray, memoryview or mmap; `Document`: a str or one of these; `Text`: a str
+  or bytes.
 - `Documents`: a `Document`, or an iterable of them.
 - `Path`: a str, bytes or `os.PathLike`; `Paths`: one or several; `Source`: a `Path`, or a file that
   is open for reading bytes.
@@ -48,6 +49,9 @@ Signatures use these names:
   there is to do.
 - `Arrays`: a tuple of ids and offsets, but for counts (see `tokbpe.count_files.Arrays`).
 - `NDArray[np.uint32]`: a NumPy array of this type. Shapes stand in the text: [n, 2].
+- Of the engines: `Pair`, two ids; `EncodingTable`, `DecodingTable` and `SpecialTable`, what
+  `tokbpe.fast.encoding_table`, `tokbpe.fast.decoding_table` and `tokbpe.fast.special_table` give;
+  `Special`, the last of these, or a mapping from spellings, as bytes, to ids, or None.
 
 Wrong arguments are a TypeError or ValueError that names the value, where it stood and what is
 allowed.

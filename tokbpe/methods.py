@@ -39,7 +39,8 @@ WRITTEN_MARKER = b"</w>"  # as which the end of a word counts where byte strings
 
 @dataclass(frozen=True)
 class Options:
-    """What a training is asked for; None means that the caller left it to the method."""
+    """What a training is asked for: the arguments of `tokbpe.Tokenizer` that have these names.
+    None means that the caller left it to the method."""
 
     vocabulary_size: int | None = None
     minimum_pair_frequency: int | None = None

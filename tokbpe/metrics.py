@@ -53,14 +53,7 @@ class Measure:
 
 def measure(tokenizer: Tokenizer, corpus: Documents) -> Measure:
     """What a tokenizer makes of a corpus: a `str` or bytes, which is one document, or an iterable
-    of documents. What is no UTF-8 counts as part of a word.
-
-    >>> from tokbpe import Tokenizer, metrics
-    >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
-    >>> found = metrics.measure(tokenizer, ["low lower", "low"])
-    >>> found, found.bytes_per_token, found.fertility
-    (Measure(documents=2, bytes=12, words=3, tokens=6), 2.0, 2.0)
-    """
+    of documents. What is no UTF-8 counts as part of a word."""
     total = Measure()
     for block in reading.grouped(arguments.documents(corpus), BLOCK_BYTES):
         total += measured(tokenizer, block.texts)
@@ -91,11 +84,6 @@ def bits_per_byte(loss: float, bytes: int) -> float:
     loss: the sum, not the mean, of the losses of all tokens of the text, in nats: natural
         logarithms, as torch, JAX and NumPy have them.
     bytes: of the text, or of the tokens that were predicted; see `token_bytes`.
-
-    >>> import math
-    >>> from tokbpe import metrics
-    >>> metrics.bits_per_byte(loss=6 * math.log(2), bytes=4)
-    1.5
     """
     size = arguments.whole_number(bytes, "bytes", 1, arguments.HIGHEST_COUNT)
     if not math.isfinite(loss) or loss < 0:
@@ -106,12 +94,7 @@ def bits_per_byte(loss: float, bytes: int) -> float:
 def token_bytes(tokenizer: Tokenizer) -> NDArray[np.uint32]:
     """How many bytes of text each id stands for, `uint32` [vocab_size]: 0 for special tokens,
     reserved ids and gaps. `token_bytes(tokenizer)[targets].sum()` is what `bits_per_byte` takes
-    where a loss is that of some targets; losses of targets without bytes should not count.
-
-    >>> from tokbpe import Tokenizer, metrics
-    >>> metrics.token_bytes(Tokenizer("low low", method="bpe", vocabulary_size=258))[255:]
-    array([1, 2, 3], dtype=uint32)
-    """
+    where a loss is that of some targets; losses of targets without bytes should not count."""
     if tokenizer.vocab_size > LARGEST_TABLE:
         raise ValueError(f"a vocabulary of {tokenizer.vocab_size} ids; at most {LARGEST_TABLE}")
     sizes = np.zeros(tokenizer.vocab_size, np.uint32)
