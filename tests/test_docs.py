@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "docs"
+FOLDER = Path(__file__).parents[1] / ".ci" / "reference"
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def builder():
     pytest.importorskip("pdoc")
     sys.path.insert(0, str(FOLDER))
     try:
-        yield importlib.import_module("reference")
+        yield importlib.import_module("pages")
     finally:
         sys.path.remove(str(FOLDER))
 

@@ -1,6 +1,6 @@
 """Build the API reference from the docstrings, as pages of HTML; warnings are errors.
 
-python docs/reference.py [FOLDER]     (build/reference if none is given)
+python .ci/reference/pages.py [FOLDER]     (build/reference if none is given)
 
 A public name without a docstring, and a name of the package in one that leads nowhere, are
 errors, too. Needs the extra `docs`.

@@ -168,7 +168,7 @@ def is_compiled(module: str) -> bool:
 def stub_of(name: str) -> ModuleType:
     """The stub of a module as a module, of whose types nothing is made."""
     stub = ModuleType(name)
-    path = Path(__file__).parents[1].joinpath(*name.split(".")).with_suffix(".pyi")
+    path = Path(__file__).parents[2].joinpath(*name.split(".")).with_suffix(".pyi")
     flags = __future__.annotations.compiler_flag
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec", flags), vars(stub))
     return stub
