@@ -10,7 +10,6 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import active_children, get_context
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -18,7 +17,6 @@ import pytest
 
 from tokbpe import PieceCounts, Tokenizer, count_files, count_work
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 WORDS = ["low", "lower", "newest", "wide", "naïve", "你好", "\n", "it's"]
 HIGHEST = 2**63 - 1
 
@@ -384,11 +382,11 @@ def test_the_places_of_parts_do_not_meet():
 
 
 def test_duckdb_adds_up(arrow, paths, tmp_path, monkeypatch):
-    """By the example in the README."""
+    """By the example in the docstring of `to_parquet`."""
     duckdb = pytest.importorskip("duckdb")
     parts(paths, tmp_path / "counts")
     monkeypatch.chdir(tmp_path)
-    example = re.search(r"^```sql\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)[1]
+    example = re.search(r"COPY \(.*?parquet\)", PieceCounts.to_parquet.__doc__, re.DOTALL)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         duckdb.sql(example)

@@ -35,7 +35,14 @@ RUNS = 8
 
 def as_tiktoken(tokenizer: Tokenizer, name: str | None = None) -> "Encoding":
     """A tokenizer as tiktoken would have it. TypeError or ValueError for what is no tokenizer of
-    bytes."""
+    bytes.
+
+    >>> from tokbpe import Tokenizer
+    >>> from tokbpe.compat import as_tiktoken
+    >>> as_tiktoken(Tokenizer.from_bytes(special_tokens=["<|end|>"])).encode(
+    ...     "hi<|end|>", allowed_special="all")
+    [104, 105, 256]
+    """
     return Encoding(tokenizer, "tokbpe" if name is None else name)
 
 

@@ -52,11 +52,17 @@ class PieceCounts(Mapping[bytes, int]):
         that is larger, and the `arrays` once they have been asked for.
 
     A mapping from pieces, as bytes, to their counts, which are 64-bit: a sum that would pass
-    2**63 - 1 is a ValueError.
+    2**63 - 1 is a ValueError. Since the order is kept, the tie rule "first" gives what it gives on
+    the text.
 
     Threads, and handlers of signals, may read the same counts and change them: each change is
     done as a whole, and an interrupt finds it done or not begun. What several threads add at a
     time follows in any order.
+
+    >>> from tokbpe import PieceCounts
+    >>> counts = PieceCounts(["low low", "new low"], pattern="gpt2")
+    >>> dict(counts), counts[b" low"], counts.total()
+    ({b'low': 1, b' low': 2, b'new': 1}, 2, 4)
     """
 
     def __init__(
@@ -276,6 +282,10 @@ class PieceCounts(Mapping[bytes, int]):
         """The counts of both, in the order of this one, and behind it that of the other.
 
         ValueError if their patterns or special tokens are not the same.
+
+        >>> from tokbpe import PieceCounts
+        >>> dict(PieceCounts("low", pattern="gpt2") + PieceCounts("low new", pattern="gpt2"))
+        {b'low': 2, b' new': 1}
         """
         if not isinstance(other, PieceCounts):
             return NotImplemented
@@ -288,6 +298,10 @@ class PieceCounts(Mapping[bytes, int]):
         """Forget pieces that occur less often; these counts themselves, for what follows.
 
         Training on what is left need not give the merges of the corpus.
+
+        >>> from tokbpe import PieceCounts
+        >>> dict(PieceCounts("low low low new", pattern="gpt2").prune(2))
+        {b' low': 2}
         """
         least = arguments.whole_number(min_count, "min_count", 1, arguments.HIGHEST_COUNT)
         while True:  # if others change the counts meanwhile, once more
@@ -363,7 +377,12 @@ class PieceCounts(Mapping[bytes, int]):
         return int(counts.sum())
 
     def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
-        """Pieces with their counts, the highest first, equal ones in their order; all, or n."""
+        """Pieces with their counts, the highest first, equal ones in their order; all, or n.
+
+        >>> from tokbpe import PieceCounts
+        >>> PieceCounts("low low low new", pattern="gpt2").most_common(1)
+        [(b' low', 2)]
+        """
         data, ends, counts = self.arrays
         order = np.argsort(-counts, kind="stable")
         if n is not None:
@@ -446,6 +465,12 @@ class PieceCounts(Mapping[bytes, int]):
 
         FileExistsError if anything stands at the path: no file is ever replaced. Another OSError
         if it cannot be written.
+
+        >>> from tokbpe import PieceCounts
+        >>> counts = PieceCounts("low lower", pattern="gpt2")
+        >>> counts.save("counts.npz")
+        >>> PieceCounts.load("counts.npz") == counts
+        True
         """
         about, arrays = self._state()
         count_files.save(path, arrays, self._facts(about))
@@ -466,6 +491,19 @@ class PieceCounts(Mapping[bytes, int]):
             that are added up, the least `first` of each piece tells the order.
 
         Needs the extra `arrow`. Counts without an order have no column `first`.
+
+        Whatever adds up will do for that. DuckDB does it in SQL:
+
+            COPY (
+                SELECT piece, CAST(sum("count") AS BIGINT) AS "count", min("first") AS "first"
+                FROM 'counts/*.parquet' GROUP BY piece
+            ) TO 'total.parquet' (FORMAT parquet)
+
+        and Spark into a folder of files, which `from_parquet` takes as well:
+
+            spark.read.parquet("counts").groupBy("piece").agg(
+                F.sum("count").alias("count"), F.min("first").alias("first")
+            ).write.parquet("total")
         """
         place = arguments.whole_number(part, "part", 0, count_files.MOST_PARTS - 1)
         about, arrays = self._state()

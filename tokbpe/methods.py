@@ -39,7 +39,8 @@ WRITTEN_MARKER = b"</w>"  # as which the end of a word counts where byte strings
 
 @dataclass(frozen=True)
 class Options:
-    """What a training is asked for; None means that the caller left it to the method."""
+    """What a training is asked for: the arguments of `tokbpe.Tokenizer` that have these names.
+    None means that the caller left it to the method."""
 
     vocabulary_size: int | None = None
     minimum_pair_frequency: int | None = None
@@ -71,7 +72,8 @@ class Options:
 class Encoder(Protocol):
     """How a method encodes whose merges do not describe it."""
 
-    def encode(self, data: bytes) -> list[int]: ...
+    def encode(self, data: bytes) -> list[int]:
+        """The ids of a document, or of a part between special tokens."""
 
 
 class Method(Protocol):
@@ -84,7 +86,9 @@ class Method(Protocol):
     name: str
     number: int
 
-    def train(self, corpus: Documents, options: Options) -> Vocabulary: ...
+    def train(self, corpus: Documents, options: Options) -> Vocabulary:
+        """The vocabulary that is learned from a corpus; ValueError or TypeError, naming the
+        value, for options that the method does not have."""
 
 
 # Learning
@@ -523,7 +527,18 @@ METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> None:
-    """Add a method. TypeError or ValueError for one without, or with another's, name or number."""
+    """Add a method. TypeError or ValueError for one without, or with another's, name or number.
+
+    >>> from tokbpe import Tokenizer, methods
+    >>> from tokbpe.vocabulary import Vocabulary
+    >>> class Letters:  # those of the Latin alphabet, for any corpus
+    ...     name, number = "letters", 1000
+    ...     def train(self, corpus, options):
+    ...         return Vocabulary(self.name, tuple(bytes([byte]) for byte in range(97, 123)))
+    >>> methods.register(Letters())
+    >>> Tokenizer("", method="letters").encode("abc")
+    [0, 1, 2]
+    """
     for part in ("name", "number"):
         if not hasattr(method, part):
             raise TypeError(f"a method has a {part}, but {method!r} has none")

@@ -119,6 +119,10 @@ def get(pattern: str | Pattern) -> Pattern:
     What is spelled as a named pattern is that one. ValueError for a regular expression that does
     not compile, asks for what the Unicode table lacks, or matches empty in one of PROBES; also
     for a mere word that is no name.
+
+    >>> from tokbpe import patterns
+    >>> patterns.get("gpt2"), patterns.get(r"[a-z]+")
+    (<Pattern gpt2>, Pattern(None, ('[a-z]+',), True))
     """
     if isinstance(pattern, (str, Pattern)):
         return found(pattern)
@@ -282,7 +286,12 @@ GPT2_BYTE_ORDER = bytes(sorted(range(256), key=PRINTABLE.__getitem__))
 
 
 def to_printable(data: bytes) -> str:
-    """Bytes as GPT-2 shows them, a character each: b" a" -> "\\u0120a"."""
+    """Bytes as GPT-2 shows them, a character each: b" a" -> "\\u0120a".
+
+    >>> from tokbpe import patterns
+    >>> patterns.from_printable(patterns.to_printable(b" a"))
+    b' a'
+    """
     return str(data, "latin-1").translate(PRINTABLE)
 
 

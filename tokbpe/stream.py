@@ -24,6 +24,11 @@ class StreamDecoder:
     long a stream is, only some bytes are kept.
 
     A decoder is for one stream at a time, and not for several threads.
+
+    >>> from tokbpe import StreamDecoder, Tokenizer
+    >>> decoder = StreamDecoder(Tokenizer.from_bytes())
+    >>> [decoder.put(id) for id in [104, 195, 164, 33, 195]], decoder.finish()
+    (['h', '', 'ä', '!', ''], '�')
     """
 
     def __init__(
@@ -106,7 +111,12 @@ def decode_stream(
     errors: str = "replace",
     skip_special: bool = False,
 ) -> Iterator[str]:
-    """The texts of a stream of ids, each as soon as it stands; none of them is empty."""
+    """The texts of a stream of ids, each as soon as it stands; none of them is empty.
+
+    >>> from tokbpe import Tokenizer, decode_stream
+    >>> list(decode_stream(Tokenizer.from_bytes(), [104, 195, 164, 33]))
+    ['h', 'ä', '!']
+    """
     decoder = StreamDecoder(tokenizer, errors, skip_special)
     for id in arguments.ids(ids):
         if text := decoder.put(id):

@@ -99,6 +99,16 @@ class Tokenizer(TokenizerFiles):
 
     A tokenizer never changes, so threads may share it. Tokenizers are equal when they encode
     and decode alike.
+
+    >>> from tokbpe import Tokenizer
+    >>> tokenizer = Tokenizer(["low lower", "lowest"], method="bpe", vocabulary_size=259,
+    ...                       reserved=["EOS"])
+    >>> tokenizer
+    <Tokenizer bpe, 259 ids, pattern None, engine 'fast'>
+    >>> tokenizer.vocabulary[256:], tokenizer.merges.tolist()
+    ((b'', b'lo', b'low'), [[108, 111], [257, 119]])
+    >>> tokenizer.encode("slow", eos=True)
+    [115, 258, 256]
     """
 
     def __init__(
@@ -168,7 +178,13 @@ class Tokenizer(TokenizerFiles):
         special_ids: str | None = None,
         engine: str | None = None,
     ) -> "Tokenizer":
-        """All 256 bytes, special tokens and reserved ids; needs no corpus."""
+        """All 256 bytes, special tokens and reserved ids; needs no corpus.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer.from_bytes(reserved=("BOS", "EOS", "PAD"))
+        >>> tokenizer.encode("hi", bos=True, eos=True)
+        [256, 104, 105, 257]
+        """
         options = Options(special_tokens=special_tokens, reserved=reserved, special_ids=special_ids)
         alphabet = tuple(bytes([byte]) for byte in range(256))
         vocabulary = lay_out(
@@ -207,6 +223,11 @@ class Tokenizer(TokenizerFiles):
 
         Counts without an order, which some Parquet files give, cannot be learned from with the
         tie rule "first": ValueError.
+
+        >>> from tokbpe import PieceCounts, Tokenizer
+        >>> counts = PieceCounts("low lower lowest", pattern="gpt2")
+        >>> Tokenizer.from_counts(counts, vocabulary_size=258).vocabulary[256:]
+        (b'lo', b'low')
         """
         limit = arguments.cache_bytes(cache_bytes)
         if special_tokens is None:
@@ -236,6 +257,12 @@ class Tokenizer(TokenizerFiles):
         """Learn merges one by one; the options are those of the constructor.
 
         Each step gives the id, with base ids first, the bytes of the two pieces and their count.
+
+        >>> from tokbpe import Tokenizer
+        >>> for merge in Tokenizer.train_steps("low lower lowest", vocabulary_size=258):
+        ...     print(merge)
+        Merge(id=256, left=b'l', right=b'o', occurrences=3)
+        Merge(id=257, left=b'lo', right=b'w', occurrences=3)
         """
         found = methods.get(method)
         if not hasattr(found, "prepare"):
@@ -403,6 +430,14 @@ class Tokenizer(TokenizerFiles):
         add_special_tokens: whether to put around it what an imported file says.
 
         ValueError, naming byte and position, for a byte that the vocabulary lacks.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=259,
+        ...                       special_tokens=["<|end|>"])
+        >>> tokenizer.encode("slow<|end|>", allowed_special={"<|end|>"})
+        [115, 258, 256]
+        >>> len(tokenizer.encode("<|end|>"))  # not allowed, so it is plain text
+        7
         """
         short_cut = self._short_cut
         if (
@@ -427,7 +462,13 @@ class Tokenizer(TokenizerFiles):
         eos: bool = False,
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """The ids of arbitrary bytes; what is no UTF-8 is cut off from what is."""
+        """The ids of arbitrary bytes; what is no UTF-8 is cut off from what is.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.encode_bytes(b"\\xfflow")
+        [255, 257]
+        """
         before, behind = self._frame(bos, eos, add_special_tokens)
         return before + self._encode(self._checked_bytes(data), allowed_special) + behind
 
@@ -445,6 +486,14 @@ class Tokenizer(TokenizerFiles):
         """The ids of a text, as `encode` gives them, or of bytes: `uint32` [n].
 
         threads: how many may work on a large text; by default as many as there are cores.
+
+        What may change meanwhile, a `bytearray`, `memoryview` or `mmap`, is copied first; a large
+        file is for `encode_file`.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.encode_array("slow")
+        array([115, 257], dtype=uint32)
         """
         encoder = self._encoder
         frame = self._frame(bos, eos, add_special_tokens)
@@ -472,6 +521,13 @@ class Tokenizer(TokenizerFiles):
 
         ValueError, naming both sizes, if there is no room for all, and for an id that `uint16`
         does not hold; then there may be anything in `out`.
+
+        >>> import numpy as np
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> out = np.zeros(4, np.uint16)
+        >>> tokenizer.encode_into("slow", out), out.tolist()
+        (2, [115, 257, 0, 0])
         """
         encoder = self._encoder
         frame = self._frame(bos, eos, add_special_tokens)
@@ -491,7 +547,16 @@ class Tokenizer(TokenizerFiles):
         threads: int | None = None,
     ) -> list[list[int]]:
         """What `encode` gives for each text, or `encode_bytes` where it is bytes; an error names
-        the index of the text."""
+        the index of the text.
+
+        threads: how many may work, without the GIL; by default as many as there are cores, and 1
+            is none but the caller's. Ids do not depend on it.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.encode_batch(["low", b"slow"])
+        [[257], [115, 257]]
+        """
         encoder = self._encoder
         finder = encoder.finder(allowed_special)
         frame = self._frame(bos, eos, add_special_tokens)
@@ -514,6 +579,12 @@ class Tokenizer(TokenizerFiles):
         which text i has those from offsets[i] to offsets[i + 1].
 
         dtype: "uint32", or "uint16" for a vocabulary whose highest id is at most 65535.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> ids, offsets = tokenizer.encode_batch_arrays(["low", "slow"], dtype="uint16")
+        >>> ids.tolist(), offsets.tolist()
+        ([257, 115, 257], [0, 1, 3])
         """
         encoder = self._encoder
         finder = encoder.finder(allowed_special)
@@ -539,7 +610,8 @@ class Tokenizer(TokenizerFiles):
     ) -> Iterator[Arrays]:
         """The ids of a file of any size, in blocks of ids and offsets.
 
-        file: a path, or a file that is open for reading bytes.
+        file: a path, or a file that is open for reading bytes, such as a pipe or what
+            `gzip.open` gives.
         documents: "whole" if the file is one document, "line" if each line is one, or what stands
             between two of them. Line ends and separators belong to none. Each document is
             encoded as by `encode_bytes`, with its own BOS and EOS.
@@ -551,7 +623,16 @@ class Tokenizer(TokenizerFiles):
         document before. All together they are those of the whole document.
 
         ValueError for a document of more than 2**30 bytes that cannot be cut: with the patterns
-        that have names it can be, where a word ends. OSError if the file changes meanwhile.
+        that have names it can be, where a word ends. OSError if the file changes meanwhile: it is
+        read, not mapped, for a mapped file that another process shortens ends this one.
+
+        >>> import io
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> file = io.BytesIO(b"low\\nslow\\n")
+        >>> for ids, offsets in tokenizer.encode_file(file, documents="line"):
+        ...     print(ids.tolist(), offsets.tolist())
+        [257, 115, 257] [0, 1, 3]
         """
         return blocks.encoded(
             file,
@@ -611,9 +692,16 @@ class Tokenizer(TokenizerFiles):
 
         ValueError, naming the document, for a validation or test corpus that holds a document
         that the tokenizer was fitted on, byte for byte: one that says the same in other words is
-        not seen. Where the hashes of these are not known, since there were too many, the check
-        cannot be made, which a warning says; of imported vocabularies they never are. ValueError,
+        not seen. Where the hashes of these are not known, since there were more than 100,000, the
+        check cannot be made: a warning says so, and `checked` of the result is False; of imported
+        vocabularies they never are. ValueError,
         naming the document, for one that cannot be encoded.
+
+        >>> from tokbpe import Corpus, Tokenizer
+        >>> tokenizer = Tokenizer(Corpus(["low lower lowest"]), method="bpe", vocabulary_size=258)
+        >>> encoded = tokenizer.encode_corpus(Corpus(["slow", "low"], role="validation"))
+        >>> encoded.tokens.tolist(), encoded.offsets.tolist(), encoded.role
+        ([115, 257, 257], [0, 2, 3], 'validation')
         """
         if not isinstance(corpus, Corpus):
             raise TypeError(f"encode_corpus takes a Corpus, not {arguments.type_name(corpus)}")
@@ -647,6 +735,14 @@ class Tokenizer(TokenizerFiles):
         normalizer changes together have the span of all of these.
 
         ValueError, naming the place, for a text of which a pattern drops something.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> encoded = tokenizer.encode_with_offsets("ö low")
+        >>> encoded.ids
+        [195, 182, 32, 257]
+        >>> encoded.byte_spans.tolist(), encoded.character_spans.tolist()
+        ([[0, 1], [1, 2], [2, 3], [3, 6]], [[0, 1], [0, 1], [1, 2], [2, 5]])
         """
         data = arguments.document_bytes(self._checked_text(text, errors))
         frame = self._frame(bos, eos, add_special_tokens)
@@ -725,7 +821,8 @@ class Tokenizer(TokenizerFiles):
     @property
     def cache_bytes(self) -> int:
         """How many bytes the fast engine may keep, for all threads together, to encode faster
-        what comes again: 64 MB, if nothing else is set; 0 for none. It changes no ids."""
+        what comes again: 64 MB, if nothing else is set; 0 for none. It changes no ids, and goes
+        where the tokenizer is pickled to."""
         self._vocabulary  # noqa: B018  (an error if it is closed)
         return self._cache_bytes
 
@@ -762,6 +859,11 @@ class Tokenizer(TokenizerFiles):
 
         Each turn is the id of its role, its text and EOS; BOS comes first if `bos`. The mask is
         true for the text of "assistant" turns and for the EOS behind it.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer.from_bytes(reserved=("EOS", "USER", "ASSISTANT"))
+        >>> tokenizer.encode_chat([("user", "?"), ("assistant", "!")])
+        ([257, 63, 256, 258, 33, 256], [False, False, False, False, True, True])
         """
         reserved_id = self._vocabulary.reserved_id
         encoder = self._encoder
@@ -786,6 +888,11 @@ class Tokenizer(TokenizerFiles):
         """How many ids a text has, or bytes, without making them.
 
         limit: when more are found, counting stops and the result is limit + 1.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.count("slow low"), tokenizer.count("slow low", limit=2)
+        (4, 3)
         """
         encoder = self._encoder
         return encoder.count(self._repaired(text, errors), encoder.finder(allowed_special), limit)
@@ -817,7 +924,13 @@ class Tokenizer(TokenizerFiles):
     def split_at(
         self, text: str, n: int, *, allowed_special: Collection[str] | str = ()
     ) -> tuple[str, str]:
-        """What `truncate` gives, and the rest of the text."""
+        """What `truncate` gives, and the rest of the text.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.split_at("slow low", 2)
+        ('slow', ' low')
+        """
         head = self.truncate(text, n, allowed_special=allowed_special)
         return head, text[len(head) :]
 
@@ -826,6 +939,12 @@ class Tokenizer(TokenizerFiles):
 
         corpus: a `str` or bytes, which is one document, or an iterable of documents, of which one
             at a time is in memory.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> usage = tokenizer.usage(["slow", "low"])
+        >>> usage.tokens, usage.bytes, usage.counts[256:].tolist(), usage.unused[-1]
+        (3, 7, [0, 2], 256)
         """
         encoder = self._encoder
         finder = encoder.finder(allowed_special)
@@ -844,6 +963,13 @@ class Tokenizer(TokenizerFiles):
 
         TypeError or ValueError, naming id and position, for what is no id; with the methods
         "char" and "word" a whole number that is none reads as `<UNK>`.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer.from_bytes(reserved=["EOS"])
+        >>> tokenizer.decode([104, 105, 256]), tokenizer.decode([104, 105, 256], skip_special=True)
+        ('hi<|EOS|>', 'hi')
+        >>> tokenizer.decode([240, 159], errors="replace")
+        '�'
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
         return self._decoder.decode(ids, skip_special, True).decode("utf-8", errors)
@@ -872,6 +998,11 @@ class Tokenizer(TokenizerFiles):
         the method "word" a piece that ends a word has a space behind it.
 
         KeyError, naming it, for what is no piece; a reserved id has none.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.token_to_id("low"), tokenizer.id_to_piece(257)
+        (257, b'low')
         """
         if not isinstance(piece, (bytes, str)):
             raise TypeError(f"a piece is bytes or str, not {arguments.type_name(piece)}")
@@ -896,7 +1027,13 @@ class Tokenizer(TokenizerFiles):
     # Other tokenizers from this one
 
     def truncated(self, vocabulary_size: int) -> "Tokenizer":
-        """The tokenizer that training to a smaller size gives: a prefix of the merges."""
+        """The tokenizer that training to a smaller size gives: a prefix of the merges.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.truncated(257).vocabulary[256:]
+        (b'lo',)
+        """
         return self._like(continuing.truncated(self._vocabulary, vocabulary_size))
 
     def extended(
@@ -909,7 +1046,13 @@ class Tokenizer(TokenizerFiles):
         threads: int | None = None,
         on_interrupt: str = "raise",
     ) -> "Tokenizer":
-        """A tokenizer with all these ids, and more merges learned on another corpus."""
+        """A tokenizer with all these ids, and more merges learned on another corpus.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.extended("lower lower", 259).vocabulary[256:]
+        (b'lo', b'low', b'er')
+        """
         options = Options(
             vocabulary_size=vocabulary_size,
             minimum_pair_frequency=minimum_pair_frequency,
@@ -947,7 +1090,14 @@ class Tokenizer(TokenizerFiles):
         return self._vocabulary.fingerprint(provenance=False)
 
     def state(self) -> dict[str, Any]:
-        """The tokenizer as plain data, which JSON and any checkpoint can hold."""
+        """The tokenizer as plain data, which JSON and any checkpoint can hold.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> import json
+        >>> Tokenizer.from_state(json.loads(json.dumps(tokenizer.state()))) == tokenizer
+        True
+        """
         return states.plain(self._vocabulary)
 
     @classmethod

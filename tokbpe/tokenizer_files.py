@@ -37,6 +37,12 @@ class TokenizerFiles:
 
         The file appears in one step and complete. FileExistsError if anything stands at the
         path: no file is ever replaced. Another OSError if it cannot be written.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.save("small.tokbpe")
+        >>> Tokenizer.load("small.tokbpe") == tokenizer
+        True
         """
         artifact.save(self._vocabulary, path)
 
@@ -57,6 +63,12 @@ class TokenizerFiles:
         record of the training is left out. ValueError, naming it, for what would encode
         otherwise without it: special tokens, reserved ids, characters or words. OSError as in
         `save`.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+        >>> tokenizer.to_json("small.json")
+        >>> Tokenizer.from_json("small.json") == tokenizer
+        True
         """
         printable_json.save(self._vocabulary, path)
 
@@ -81,6 +93,14 @@ class TokenizerFiles:
 
         ValueError, naming it, for what tiktoken cannot hold, or would encode otherwise. OSError as
         in `save`.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258,
+        ...                       pattern="gpt2")
+        >>> recipe = tokenizer.to_tiktoken("small.tiktoken")
+        >>> again = Tokenizer.from_tiktoken("small.tiktoken", pattern="gpt2", special_tokens={})
+        >>> again.encode("slow") == tokenizer.encode("slow")
+        True
         """
         return tiktoken.save(self._vocabulary, path, self._engine)
 
@@ -152,6 +172,13 @@ class TokenizerFiles:
         There a special token always matches, as here where `encode` allows all of them.
         ValueError, naming it, for what the file cannot hold, such as reserved ids. OSError as in
         `save`.
+
+        >>> from tokbpe import Tokenizer
+        >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258,
+        ...                       pattern="gpt2")
+        >>> tokenizer.to_huggingface("tokenizer.json")
+        >>> Tokenizer.from_huggingface("tokenizer.json") == tokenizer
+        True
         """
         huggingface.save(self._vocabulary, path, self._engine)
 

@@ -30,6 +30,13 @@ cdef class Encoder:
 
     Threads may share an encoder. It works on after a fork, in both processes, and can be pickled
     if it was made from a tokenizer. It keeps its table, also when the tokenizer is closed.
+
+    >>> import numpy as np
+    >>> from tokbpe import Tokenizer, fast
+    >>> tokenizer = Tokenizer("low lower lowest", method="bpe", vocabulary_size=258)
+    >>> encoder, out = fast.Encoder(tokenizer), np.zeros(4, np.uint16)
+    >>> encoder.encode("slow"), encoder.encode_into(b"low", out), out.tolist()
+    ([115, 257], 1, [257, 0, 0, 0])
     """
 
     cdef readonly EncodingTable table
