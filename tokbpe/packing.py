@@ -4,15 +4,14 @@ A position is an input and its target, the next token. A document of n tokens ha
 in a stream the last token of a document has one as well, the first of the next document.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids: TypeAlias = NDArray[Any]
+from tokbpe.tokens import Ids, Tokens
+
 PADDING = 0  # the segment of what is no document
 
 
@@ -38,60 +37,6 @@ class Packed(NamedTuple):
     targets: Ids
     mask: NDArray[np.bool_]
     segments: NDArray[np.int32]
-
-
-class Tokens:
-    """Arrays of tokens, one after another, as one."""
-
-    def __init__(self, arrays: Sequence[Ids]) -> None:
-        self.arrays = [array for array in arrays if len(array)]
-        self.starts = [0, *accumulate(map(len, self.arrays))]
-        self._windows: dict[tuple[int, int], Ids] = {}
-
-    def __len__(self) -> int:
-        return self.starts[-1]
-
-    def copy_into(self, out: Ids, start: int) -> None:
-        """The tokens from a place on, as many as `out` has."""
-        number = bisect_right(self.starts, start) - 1
-        start -= self.starts[number]
-        part = self.arrays[number][start : start + len(out)]
-        done = len(part)
-        out[:done] = part
-        while done < len(out):
-            number += 1
-            part = self.arrays[number][: len(out) - done]
-            out[done : done + len(part)] = part
-            done += len(part)
-
-    def windows(self, starts: NDArray[np.int64], size: int, dtype: str) -> Ids:
-        """Windows of so many tokens: [starts, size]."""
-        if len(self.arrays) == 1:
-            return self._windows_of(0, starts, size).astype(dtype, copy=False)
-        out = np.empty((len(starts), size), dtype)
-        first = np.searchsorted(self.starts, starts, "right") - 1
-        whole = first == np.searchsorted(self.starts, starts + size, "left") - 1
-        for number in np.unique(first[whole]).tolist():
-            rows = np.flatnonzero(whole & (first == number))
-            out[rows] = self._windows_of(number, starts[rows] - self.starts[number], size)
-        for row in np.flatnonzero(~whole).tolist():
-            self.copy_into(out[row], int(starts[row]))
-        return out
-
-    def _windows_of(self, number: int, starts: NDArray[np.int64], size: int) -> Ids:
-        """Windows in one of the arrays."""
-        array = self.arrays[number]
-        if (number, size) not in self._windows:
-            # All windows, each as one item, which is copied faster than so many of its own.
-            item = np.dtype((np.void, size * array.itemsize))
-            count = len(array) - size + 1
-            self._windows[number, size] = np.ndarray((count,), item, array, 0, array.strides)
-        array[starts]  # fetches what is far from each other at once: a quarter less time
-        found: Ids = self._windows[number, size][starts]
-        return found.view(array.dtype).reshape(len(starts), size)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tokens, (self.arrays,)
 
 
 class Rows(Protocol):
@@ -148,8 +93,7 @@ class Stream:
         return self.shaped(self.stop - self.left_over - 1, 1, self.left_over)
 
     def shaped(self, start: int, rows: int, context: int) -> Pair | Packed:
-        flat = np.empty(rows * context + 1, self.dtype)
-        self.tokens.copy_into(flat, start)
+        flat = self.tokens.part(start, rows * context + 1, self.dtype)
         pair = Pair(flat[:-1].reshape(rows, context), flat[1:].reshape(rows, context))
         if self.offsets is None:
             return pair
@@ -202,11 +146,10 @@ class Documents:
         segments = np.zeros(shape, np.int32)
         for row, number in enumerate(rows):
             done = 0
-            first, last = self.row_offsets[number : number + 2].tolist()
-            for segment, chunk in enumerate(range(first, last), 1):
-                start, size = int(self.chunks.starts[chunk]), int(self.chunks.sizes[chunk])
-                part = np.empty(size + 1, self.dtype)
-                self.tokens.copy_into(part, start)
+            chunks = slice(*self.row_offsets[number : number + 2])
+            starts, sizes = self.chunks.starts[chunks].tolist(), self.chunks.sizes[chunks].tolist()
+            for segment, (start, size) in enumerate(zip(starts, sizes), 1):
+                part = self.tokens.part(start, size + 1, self.dtype)
                 inputs[row, done : done + size] = part[:-1]
                 targets[row, done : done + size] = part[1:]
                 segments[row, done : done + size] = segment
