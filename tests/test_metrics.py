@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, metrics
+from tokbpe import StreamedCorpus, Tokenizer, metrics
 from tokbpe.metrics import Measure, bits_per_byte, measure, measures, token_bytes
 
 
@@ -37,6 +37,22 @@ def test_measures_add_up(tokenizer, monkeypatch):
     assert sum((measure(tokenizer, text) for text in texts), Measure()) == whole
     monkeypatch.setattr(metrics, "BLOCK_BYTES", 20)
     assert measure(tokenizer, texts) == whole
+
+
+def test_the_document_that_cannot_be_measured_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "BLOCK_BYTES", 5)
+    tokenizer = Tokenizer("low")
+    with pytest.raises(ValueError, match="document 2: byte 0x65 at byte position 3 is not in the"):
+        measure(tokenizer, ["low", "low", "lowest"])
+    for name in "ab":
+        (tmp_path / name).write_text("low\nlow" + name)
+    corpus = StreamedCorpus.from_files(tmp_path, documents="line")
+    with pytest.raises(
+        ValueError, match="/a: document 1: byte 0x61 at byte position 3 is not in the"
+    ):
+        measure(tokenizer, corpus)
+    with pytest.raises(UnicodeEncodeError, match="document 1"):
+        measure(tokenizer, ["low", "\ud800"])
 
 
 def test_nothing_measured(tokenizer):

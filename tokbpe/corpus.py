@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokbpe import arguments, reading
 from tokbpe.arguments import Documents
 from tokbpe.record import Record
-from tokbpe.sources import Files, Given, Paths, Source, Text
+from tokbpe.sources import Files, Given, Paths, Source, Text, bytes_of
 
 TRAINING, VALIDATION, TEST = ROLES = ("training", "validation", "test")
 # What a summary shows of documents.
@@ -71,11 +71,7 @@ def surveyed(source: Source, budget: Budget, survey: Survey) -> Iterator[Text]:
                 f"{source.name(number)}: with this document the corpus has more than "
                 f"max_documents={number} documents"
             )
-        try:
-            data = arguments.document_bytes(document)
-        except UnicodeEncodeError as error:
-            error.reason += f" ({source.name(number)})"
-            raise
+        data = bytes_of(document, source, number)
         survey.add(data)
         if budget.bytes is not None and survey.bytes > budget.bytes:
             raise ValueError(
