@@ -24,6 +24,7 @@ ROWS = (
     {"reference"},
     {"fast"},
     {"engines"},
+    {"bounds"},
     {"vocabulary"},
     {"record", "sources"},
     {"corpus"},

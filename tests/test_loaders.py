@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokbpe import Batches, Corpus, TokenDataset, Tokenizer, packing, write_shards
-from tokbpe.orders import drawn, permuted
+from tokbpe.orders import drawn, mixed, mixed_one, permuted
 from tokbpe.packing import Packed, Pair
 from tokbpe.shards import manifest_bytes
 
@@ -152,6 +152,11 @@ def test_a_permutation_has_each_place_once(size):
         assert sorted(permuted(np.arange(size), size, [seed])) == list(range(size))
     parts = [permuted(np.arange(start, start + 1), size, [3]) for start in range(size)]
     assert np.concatenate(parts).tolist() == permuted(np.arange(size), size, [3]).tolist()
+
+
+def test_numbers_are_mixed_alike_alone_and_in_arrays():
+    numbers = [0, 1, 2**31, 2**63 - 1, 2**64 - 1, *map(random.Random(0).getrandbits, [64] * 50)]
+    assert mixed(np.array(numbers, np.uint64)).tolist() == [*map(mixed_one, numbers)]
 
 
 def test_permutations_are_drawn_evenly():
