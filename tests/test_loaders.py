@@ -5,6 +5,7 @@ import itertools
 import json
 import pickle
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -538,6 +539,8 @@ def test_a_foreign_state_is_refused(name, other):
         ({"position": 99}, ValueError, "position must be from 0 to 6, not 99"),
         ({"epoch": -1}, ValueError, "epoch must be from 0 to"),
         ({"epoch": 1.5}, TypeError, "epoch must be a whole number"),
+        ({"seed": np.zeros(2)}, ValueError, "its seed is array.*, here it is 0"),
+        ({"seed": 0.0}, ValueError, "its seed is 0.0, here it is 0"),
     ],
 )
 def test_what_is_no_state(state, error, message):
@@ -755,6 +758,10 @@ def test_types_of_ids():
         ({"source": [-1, 2]}, ValueError, "ids are from 0 to 4294967295; there are -1 and 2"),
         ({"source": [1, 2**32]}, ValueError, "there are 1 and 4294967296"),
         ({"source": ["a", "b"]}, ValueError, "must be whole numbers"),
+        ({"source": [[1], 2]}, ValueError, "tokens must be whole numbers in one dimension: "),
+        ({"source": None}, TypeError, "a data set is made of .* an array of ids, not of NoneType"),
+        ({"source": Corpus("a text")}, TypeError, "an encoded corpus or .*, not of Corpus"),
+        ({"source": iter([1, 2])}, TypeError, "an array of ids, not of list_iterator"),
         ({"source": "absent.npy"}, FileNotFoundError, "absent.npy"),
         ({"pack": "tight"}, ValueError, "pack must be one of 'stream', 'document', 'best-fit'"),
         ({"dtype": "int8"}, ValueError, "dtype must be one of"),
@@ -780,6 +787,7 @@ def test_types_of_ids():
         ({"offsets": [-1, 10]}, ValueError, r"offsets\[0\] is -1, and the first document begins"),
         ({"offsets": [0, 7, 5, 10]}, ValueError, r"offsets\[2\] is 5, below offsets\[1\], 7: off"),
         ({"offsets": np.array([0, 2**64 - 1, 10], "u8")}, ValueError, r"offsets\[2\] is 10, below"),
+        ({"offsets": [0, [10]]}, ValueError, "offsets must be whole numbers in one dimension: "),
         ({"offsets": [10]}, ValueError, "offsets must be whole numbers in one"),
         ({"offsets": [0.0, 10]}, ValueError, "offsets must be whole numbers in"),
     ],
@@ -787,6 +795,38 @@ def test_types_of_ids():
 def test_data_sets_that_cannot_be(options, error, message):
     with pytest.raises(error, match=message):
         TokenDataset(**{"source": np.arange(10), "context": 4, **options})
+
+
+def saved(path, array):
+    np.save(path, array)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: b"", "this is no whole .npy file: "),
+        (lambda path: b"low lower lowest", "this is no whole .npy file: "),
+        (lambda path: saved(path, np.arange(9))[:-1], "this is no whole .npy file: "),
+        (lambda path: saved(path, np.arange(9))[:20], "this is no whole .npy file: "),
+        (lambda path: saved(path, np.ones((3, 3), "u2")), "not uint16 of the shape (3, 3)"),
+        (lambda path: saved(path, np.ones(9)), "not float64 of the shape (9,)"),
+        (lambda path: saved(path, np.array([-1, 2])), "there are -1 and 2"),
+        (lambda path: saved(path, np.array([1, "a"], object)), "this is no whole .npy file: "),
+    ],
+    ids=map(str, range(8)),
+)
+def test_files_that_hold_no_tokens(tmp_path, make, message):
+    path = tmp_path / "tokens.npy"
+    path.write_bytes(make(path))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*{re.escape(message)}"):
+        TokenDataset(path, 4)
+
+
+def test_a_file_with_several_arrays(tmp_path):
+    np.savez(tmp_path / "tokens.npz", tokens=np.arange(9))
+    with pytest.raises(ValueError, match="tokens.npz: this is no whole .npy file: "):
+        TokenDataset(tmp_path / "tokens.npz", 4)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_bits_per_byte():
         (-1.0, 5, ValueError, "a loss is 0 or more, and finite, not -1.0"),
         (math.nan, 5, ValueError, "a loss is 0 or more, and finite, not nan"),
         (math.inf, 5, ValueError, "a loss is 0 or more, and finite, not inf"),
+        ("1", 5, TypeError, "a loss is a number, not str"),
+        (np.ones(2), 5, TypeError, "a loss is a number, not ndarray"),
         (1.0, 0, ValueError, "bytes must be from 1 to"),
         (1.0, 2.5, TypeError, "bytes must be a whole number, not float"),
     ],

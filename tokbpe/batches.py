@@ -393,7 +393,7 @@ class Batches:
         if state.keys() != names:
             raise ValueError(f"a state has {', '.join(sorted(names))}, not {sorted(state)}")
         for name, value in own.items():
-            if state[name] != value:
+            if not isinstance(state[name], type(value)) or state[name] != value:
                 raise ValueError(
                     f"the state is of other batches: its {name} is {state[name]!r}, here it is "
                     f"{value!r}"

@@ -104,7 +104,11 @@ def bits_per_byte(loss: float, bytes: int) -> float:
     bytes: of the text, or of the tokens that were predicted; see `token_bytes`.
     """
     size = arguments.whole_number(bytes, "bytes", 1, arguments.HIGHEST_COUNT)
-    if not math.isfinite(loss) or loss < 0:
+    try:
+        is_loss = math.isfinite(loss) and loss >= 0
+    except TypeError:
+        raise TypeError(f"a loss is a number, not {arguments.type_name(loss)}") from None
+    if not is_loss:
         raise ValueError(f"a loss is 0 or more, and finite, not {loss}")
     return float(loss) / math.log(2) / size
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tokbpe import arguments, shards, states
+from tokbpe import arguments, files, shards, states
 from tokbpe.corpus import TRAINING
 from tokbpe.shards import CHUNK_BYTES, Shards
 
@@ -93,7 +93,8 @@ class Source:
                 source = Shards(path)
             else:
                 self._path = path
-                source = mapped(path)
+                with files.naming(path):
+                    source = ids_of(mapped(path))
         self._of: Any = source
         if isinstance(source, Shards):
             numbers = range(len(source.shards))
@@ -166,15 +167,26 @@ class Source:
 def mapped(path: str) -> Ids:
     """The array of a .npy file, mapped into memory."""
     try:
-        array: Ids = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: this is no whole .npy file: {error}") from error
-    return array
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError(f"this is no whole .npy file: {error}") from error
+
+
+def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be whole numbers in one dimension: {error}") from error
 
 
 def ids_of(tokens: Any) -> Ids:
     """Tokens as an array of ids."""
-    ids = np.asarray(tokens)
+    ids = array_of(tokens, "tokens")
+    if not ids.ndim:
+        raise TypeError(
+            "a data set is made of shards, a path, an encoded corpus or an array of ids, not of "
+            f"{arguments.type_name(tokens)}"
+        )
     if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
         raise ValueError(
             f"tokens must be whole numbers in one dimension, not {ids.dtype} of the shape "
@@ -197,7 +209,7 @@ def check_type(tokens: Tokens, dtype: str) -> None:
 
 def checked_offsets(given: ArrayLike, count: int) -> NDArray[np.int64]:
     """Where each document begins among so many tokens, and the last ends."""
-    offsets = np.asarray(given)
+    offsets = array_of(given, "offsets")
     if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype.kind not in "iu":
         raise ValueError(
             "offsets must be whole numbers in one dimension, one for each document and one more"
