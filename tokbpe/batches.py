@@ -101,7 +101,7 @@ class TokenDataset:
 
     def _laid_out(self) -> Rows:
         """The rows; ValueError if there are none."""
-        tokens, context, dtype = self._source.tokens, self.context, self.dtype
+        tokens, context, dtype = self._source.tokens, self.context, np.dtype(self.dtype)
         count = self.stop - self.start
         if count < 2:
             raise ValueError(f"there are {count} tokens; to predict one, 2 are needed")

@@ -5,7 +5,7 @@ in a stream the last token of a document has one as well, the first of the next 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class Stream:
         start: int,
         stop: int,
         context: int,
-        dtype: str,
+        dtype: "np.dtype[Any]",
         offsets: NDArray[np.int64] | None,
     ) -> None:
         self.tokens, self.start, self.stop = tokens, start, stop
@@ -130,7 +130,7 @@ class Documents:
         row_offsets: NDArray[np.int64],
         left_over: int,
         context: int,
-        dtype: str,
+        dtype: "np.dtype[Any]",
         pad_id: int,
     ) -> None:
         self.tokens, self.chunks, self.row_offsets = tokens, chunks, row_offsets
@@ -140,24 +140,32 @@ class Documents:
         self.left_over = left_over
 
     def take(self, rows: NDArray[np.int64] | range) -> Packed:
-        shape = len(rows), self.context
-        inputs = np.full(shape, self.pad_id, self.dtype)
-        targets = np.full(shape, self.pad_id, self.dtype)
-        segments = np.zeros(shape, np.int32)
-        for row, number in enumerate(rows):
-            done = 0
-            chunks = slice(*self.row_offsets[number : number + 2])
-            starts, sizes = self.chunks.starts[chunks].tolist(), self.chunks.sizes[chunks].tolist()
-            for segment, (start, size) in enumerate(zip(starts, sizes), 1):
-                part = self.tokens.part(start, size + 1, self.dtype)
-                inputs[row, done : done + size] = part[:-1]
-                targets[row, done : done + size] = part[1:]
-                segments[row, done : done + size] = segment
-                done += size
-        return Packed(inputs, targets, segments != PADDING, segments)
+        rows = np.asarray(rows)
+        first = self.row_offsets[rows]
+        counts = self.row_offsets[rows + 1] - first  # of chunks; each row has one
+        number = places_in_runs(counts)
+        chunks = np.repeat(first, counts) + number
+        sizes = self.chunks.sizes[chunks]
+        places = np.repeat(self.chunks.starts[chunks], sizes) + places_in_runs(sizes)
+        # Rows are filled from the left, so their positions are in order those of the chunks.
+        filled = np.add.reduceat(sizes, np.cumsum(counts) - counts)
+        mask = np.arange(self.context) < filled[:, None]
+        inputs = np.full(mask.shape, self.pad_id, self.dtype)
+        targets = inputs.copy()
+        segments = np.full(mask.shape, PADDING, np.int32)
+        inputs[mask] = self.tokens.at(places)
+        targets[mask] = self.tokens.at(places + 1)
+        segments[mask] = np.repeat(number + 1, sizes)
+        return Packed(inputs, targets, mask, segments)
 
     def drawn(self, draws: Draws) -> Packed:
         return self.take(draws(self.count))
+
+
+def places_in_runs(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each in its run, for runs of so many: [2, 3] -> [0, 1, 0, 1, 2]"""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def chunks_of(offsets: NDArray[np.int64], context: int, crop: bool) -> tuple[Chunks, int]:
@@ -171,7 +179,7 @@ def chunks_of(offsets: NDArray[np.int64], context: int, crop: bool) -> tuple[Chu
     if crop:
         pieces = np.minimum(pieces, 1)
     document = np.repeat(np.arange(len(positions)), pieces)
-    number = np.arange(len(document)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    number = places_in_runs(pieces)
     starts = offsets[:-1][document] + number * context
     sizes = np.minimum(context, positions[document] - number * context)
     return Chunks(starts, sizes), int(positions.sum() - sizes.sum())

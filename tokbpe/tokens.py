@@ -32,7 +32,7 @@ class Tokens:
     def __len__(self) -> int:
         return self.starts[-1]
 
-    def part(self, start: int, size: int, dtype: str) -> Ids:
+    def part(self, start: int, size: int, dtype: "np.dtype[Any]") -> Ids:
         """A copy of so many tokens from a place on."""
         number = bisect_right(self.starts, start) - 1
         first = start - self.starts[number]
@@ -47,7 +47,19 @@ class Tokens:
             missing -= len(parts[-1])
         return np.concatenate(parts, dtype=dtype)
 
-    def windows(self, starts: NDArray[np.int64], size: int, dtype: str) -> Ids:
+    def at(self, places: NDArray[np.int64]) -> Ids:
+        """The tokens at some places."""
+        if len(self.arrays) == 1:
+            found: Ids = self.arrays[0][places]
+            return found
+        out = np.empty(len(places), np.result_type(*self.arrays))
+        numbers = np.searchsorted(self.starts, places, "right") - 1
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            out[here] = self.arrays[number][places[here] - self.starts[number]]
+        return out
+
+    def windows(self, starts: NDArray[np.int64], size: int, dtype: "np.dtype[Any]") -> Ids:
         """Windows of so many tokens: [starts, size]."""
         if len(self.arrays) == 1:
             return self._gathered(starts, size).astype(dtype, copy=False)
