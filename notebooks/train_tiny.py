@@ -197,8 +197,8 @@ def trained(
         f"{method}: fitted on the complete text, {tokenizer.vocab_size} ids; "
         f"{training.stop} tokens to train on, {validation.stop - validation.start} to validate"
     )
-    parameters = new_parameters(tokenizer.vocab_size, seed)
     batches = training.batches(batch_size, order="random", seed=seed).forever()
+    parameters = new_parameters(tokenizer.vocab_size, seed)
     optimizer = Adam(parameters)
     average = math.nan
     error = math.inf

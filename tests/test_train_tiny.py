@@ -156,7 +156,7 @@ def test_command_line(text, tmp_path):
         (["--file", FOLDER], f"Is a directory: '{FOLDER}'"),
         (["--file", sys.executable], f"{sys.executable}: 'utf-8' codec can't decode byte"),
         (["abc" * 199, "--vocab-size", 256, "--batch-size", 0], "batch_size must be from 1 to"),
-        (["abc" * 199, "--vocab-size", 256, "--seed", -1], "non-negative"),
+        (["abc" * 199, "--vocab-size", 256, "--seed", -1], "seed must be from 0 to"),
     ],
 )
 def test_wrong_use(arguments, message):
