@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -318,6 +319,15 @@ def test_best_fit_is_best_fit(sizes):
     assert sorted(map(sum, rows)) == sorted(map(sum, best_fit_as_told(sizes, 9)))
     firsts = [packed.starts[start] for start in offsets[:-1]]
     assert firsts == sorted(firsts)
+
+
+def test_a_context_far_longer_than_all_documents_takes_no_memory():
+    tracemalloc.start()
+    data = dataset(context=2**24, pack="best-fit")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(data) == 1 and data.left_over == 0
+    assert peak < 2**24  # some bits for each room
 
 
 def test_segments_of_a_stream():

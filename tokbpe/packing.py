@@ -4,6 +4,7 @@ A position is an input and its target, the next token. A document of n tokens ha
 in a stream the last token of a document has one as well, the first of the next document.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -199,7 +200,7 @@ def best_fit(chunks: Chunks, context: int) -> tuple[Chunks, NDArray[np.int64]]:
     """
     order = np.argsort(-chunks.sizes, kind="stable")
     row_of = np.empty(len(order), np.int64)
-    waiting: list[list[int]] = [[] for _ in range(context + 1)]  # rows by the room in them
+    waiting: dict[int, list[int]] = defaultdict(list)  # rows by the room in them
     rooms = 0  # a bit for each room that some row has
     rows = 0
     for chunk, size in zip(order.tolist(), chunks.sizes[order].tolist()):
