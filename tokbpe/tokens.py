@@ -81,8 +81,7 @@ class Tokens:
             count = len(array) - size + 1
             self._windows[size] = np.ndarray((count,), item, array, 0, array.strides)
         array[starts]  # fetches what is far from each other at once: a quarter less time
-        found: Ids = self._windows[size][starts]
-        return found.view(array.dtype).reshape(len(starts), size)
+        return np.ndarray((len(starts), size), array.dtype, self._windows[size][starts])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokens, (self.arrays,)
