@@ -5,11 +5,13 @@
 Needs Linux and the folder that TOKBPE_DATA names. `write`: English, C and mixed text, by one thread
 and by as many as there are cores, against the encoder alone on the same file, each call on a
 tokenizer that has seen nothing; tokens are first found equal. `batches`: against NumPy that copies
-the same tokens out of the same mapped file into arrays of the same shape and type: for windows in
-order one contiguous copy, of the inputs alone, and one more for the targets; for random windows a
-copy of each window, as training scripts have it, and a contiguous copy, which no random access to
-memory reaches. `memory`: the peak of a process of its own that encodes 2 GB (--gigabytes), and of
-one that reads the shards. Seconds are wall times, medians of interleaved runs.
+the same tokens out of the same mapped file into arrays of the same shape and type. A batch is
+inputs and targets, so a copy stands for one of the two. Windows in order: a contiguous copy, and
+two. Random windows: the same windows gathered by NumPy at once, by fancy indexing of its sliding
+windows; each copied into its row, as training scripts have it; and a contiguous copy, which no
+random access to memory reaches.
+`memory`: the peak of a process of its own that encodes 2 GB (--gigabytes), and of one that reads
+the shards. Seconds are wall times, medians of interleaved runs.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from texts import mixed
 from timing import clocked, machine
 
@@ -35,6 +38,7 @@ FILES = {"English": "en.txt", "C": "c.txt", "mixed": None}
 SHAPES = ((8, 256), (32, 1024), (64, 1024), (16, 4096))  # batch and context
 SIZES = {"in the processor's cache": 10**6, "in memory": 2 * 10**8}  # tokens
 DTYPES = ("uint16", "uint32", "int64")
+SLICES = 10  # of a run, so that calls take turns often
 
 WRITE = """
 import resource, sys, time
@@ -187,9 +191,16 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     generator = np.random.default_rng(1)
     drawn = itertools.cycle(generator.integers(0, len(tokens) - context - 1, (2000, rows)))
 
+    windows = sliding_window_view(tokens, context)
+
+    def gather() -> np.ndarray:
+        return windows[next(drawn)].astype(dtype, copy=False)
+
     def copies_of_windows() -> np.ndarray:
-        found = [tokens[start : start + context] for start in next(drawn)]
-        return np.stack(found).astype(dtype, copy=False)
+        out = np.empty((rows, context), dtype)
+        for row, start in enumerate(next(drawn)):
+            out[row] = tokens[start : start + context]
+        return out
 
     in_order = data.batches(rows, drop_last=True).forever()
     at_random = data.batches(rows, order="random").forever()
@@ -197,6 +208,7 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     calls = {
         "a copy": copy,
         "two copies": copies,
+        "a gather": gather,
         "copies of windows": copies_of_windows,
         "sequential": lambda: next(in_order),
         "random": lambda: next(at_random),
@@ -208,8 +220,8 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     ):
         raise SystemExit("the first batch is not what stands in the file")
     times: dict[str, list[float]] = {name: [] for name in calls}
-    repeats = max(1, 10**7 // size)
-    for _ in range(runs):
+    repeats = max(1, 10**7 // size // SLICES)
+    for _ in range(runs * SLICES):
         for name, call in calls.items():
             start = time.perf_counter()
             for _ in range(repeats):
@@ -220,6 +232,7 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
         **figures,
         "sequential / a copy": ratio(figures["a copy"], figures["sequential"]),
         "sequential / two copies": ratio(figures["two copies"], figures["sequential"]),
+        "random / a gather": ratio(figures["a gather"], figures["random"]),
         "random / copies of windows": ratio(figures["copies of windows"], figures["random"]),
         "random / a copy": ratio(figures["a copy"], figures["random"]),
     }

@@ -31,6 +31,7 @@ WIDTH = 24  # of the vector of a token
 HIDDEN = 96
 VALIDATION = 0.1  # of the tokens
 SMOOTHING = 0.95  # of the average of training losses
+LEAST_STEPS = 2  # the gradient is checked in the second
 
 
 # The model
@@ -196,8 +197,8 @@ def trained(
         f"{method}: fitted on the complete text, {tokenizer.vocab_size} ids; "
         f"{training.stop} tokens to train on, {validation.stop - validation.start} to validate"
     )
-    parameters = new_parameters(tokenizer.vocab_size, seed)
     batches = training.batches(batch_size, order="random", seed=seed).forever()
+    parameters = new_parameters(tokenizer.vocab_size, seed)
     optimizer = Adam(parameters)
     average = math.nan
     error = math.inf
@@ -276,9 +277,11 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if (options.text is None) == (options.file is None):
         parser.error("give a text, or a file by --file")
-    text = options.text if options.file is None else options.file.read_text(encoding="utf-8")
+    if options.steps < LEAST_STEPS:
+        parser.error(f"--steps must be {LEAST_STEPS} or more, not {options.steps}")
     methods = ("byte", "bpe") if options.compare else (options.tokenizer,)
     try:
+        text = options.text if options.file is None else options.file.read_text(encoding="utf-8")
         results = [
             trained(
                 text,
@@ -292,7 +295,9 @@ def main(argv: list[str] | None = None) -> None:
             )
             for method in methods
         ]
-    except ValueError as error:
+    except UnicodeDecodeError as error:
+        parser.error(f"{options.file}: {error}")
+    except (OSError, ValueError) as error:
         parser.error(str(error))
     for line in lines_of(results):
         print(line)

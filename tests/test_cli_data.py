@@ -1,5 +1,6 @@
 """The command line for shards and for measures."""
 
+import gzip
 import json
 import shlex
 from pathlib import Path
@@ -118,3 +119,71 @@ def test_inspect_corpus(run):
     facts = json.loads(run("inspect my.tokbpe --json --corpus empty")[1])
     assert facts["corpus"]["empty"]["bytes_per_token"] is None
     assert "corpus" not in json.loads(run("inspect my.tokbpe --json")[1])
+
+
+def test_inspect_a_corpus_of_records_and_packed_files(run):
+    lines = "".join(json.dumps({"body": text}) + "\n" for text in ("low lower", "slow"))
+    Path("c.jsonl").write_text(lines)
+    Path("c.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    Path("texts", "d.txt.gz").write_bytes(gzip.compress(b"lower"))
+    names = "c.jsonl c.jsonl.gz texts texts/d.txt.gz texts/*.txt"
+    code, output, error = run(f"inspect my.tokbpe --json --field body --corpus {names}")
+    assert (code, error) == (0, "")
+    found = json.loads(output)["corpus"]
+    sizes = {name: (measure["bytes"], measure["words"]) for name, measure in found.items()}
+    assert sizes == {
+        "c.jsonl": (13, 3),
+        "c.jsonl.gz": (13, 3),
+        "texts": (27, 5),
+        "texts/d.txt.gz": (5, 1),
+        "texts/*.txt": (22, 4),
+        "all files": (80, 16),
+    }
+    tokenizer = Tokenizer.load("my.tokbpe")
+    assert found["c.jsonl"]["tokens"] == tokenizer.count_batch(["low lower", "slow"]).sum()
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c.txt.zst"])
+def test_inspect_a_corpus_that_needs_an_extra(run, name):
+    if name == "c.parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"text": ["low lower"]}), name)
+    else:
+        zstandard = pytest.importorskip("zstandard", reason="the extra zstandard is not installed")
+        Path(name).write_bytes(zstandard.ZstdCompressor().compress(b"low lower"))
+    facts = json.loads(run(f"inspect my.tokbpe --json --corpus {name}")[1])
+    assert facts["corpus"][name]["bytes"] == 9
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("c.jsonl", "c.jsonl: line 2: there is no field 'text' among ['body']"),
+        (
+            "half.jsonl",
+            "'utf-8' codec can't encode character '\\ud800' in position 0: surrogates not allowed "
+            "(half.jsonl: line 1)",
+        ),
+        ("c.jsonl --field 5", "c.jsonl: line 1: there is no field '5' among ['text']"),
+        ("cut.gz", "cut.gz: the compressed data are damaged: "),
+        ("absent", "absent: No such file or directory"),
+        ("link", "link: this is a symbolic link, and none is followed"),
+    ],
+)
+def test_inspect_a_corpus_that_cannot_be_read(run, names, message):
+    Path("c.jsonl").write_text('{"text": "low"}\n{"body": "low"}\n')
+    Path("half.jsonl").write_text('{"text": "\\ud800"}\n')
+    Path("cut.gz").write_bytes(gzip.compress(b"low lower")[:-3])
+    Path("link").symlink_to("c.jsonl")
+    code, output, error = run(f"inspect my.tokbpe --corpus {names}")
+    assert (code, output) == (1, "")
+    assert error.startswith(f"tokbpe: error: {message}") and error.count("\n") == 1
+
+
+def test_inspect_names_the_document_that_cannot_be_encoded(run):
+    Path("c.jsonl").write_text('{"text": "low"}\n{"text": "? low"}\n')
+    assert run("train texts/a.txt -o bytes.tokbpe --method byte")[0] == 0
+    code, output, error = run("inspect bytes.tokbpe --corpus c.jsonl")
+    assert (code, output) == (1, "")
+    assert error.startswith("tokbpe: error: c.jsonl: line 2: byte 0x3f at byte position 0 is not")

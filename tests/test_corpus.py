@@ -315,7 +315,9 @@ def test_what_cannot_be_split(kind, texts, options, error, message):
 
 
 def test_only_a_training_corpus_is_split():
-    with pytest.raises(ValueError, match="only a training corpus can be split, and this one is v"):
+    with pytest.raises(
+        ValueError, match="only training data can be split, and these are validation"
+    ):
         Corpus(["a", "b"], role="validation").split()
 
 

@@ -5,6 +5,8 @@ import itertools
 import json
 import pickle
 import random
+import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokbpe import Batches, TokenDataset, Tokenizer, packing, write_shards
-from tokbpe.orders import drawn, permuted
+from tokbpe import Batches, Corpus, TokenDataset, Tokenizer, packing, write_shards
+from tokbpe.orders import drawn, mixed, mixed_one, permuted
 from tokbpe.packing import Packed, Pair
+from tokbpe.shards import manifest_bytes
 
 ORDERS = ("sequential", "shuffled", "random")
 PACKS = ("stream", "document", "best-fit")
@@ -151,6 +154,11 @@ def test_a_permutation_has_each_place_once(size):
         assert sorted(permuted(np.arange(size), size, [seed])) == list(range(size))
     parts = [permuted(np.arange(start, start + 1), size, [3]) for start in range(size)]
     assert np.concatenate(parts).tolist() == permuted(np.arange(size), size, [3]).tolist()
+
+
+def test_numbers_are_mixed_alike_alone_and_in_arrays():
+    numbers = [0, 1, 2**31, 2**63 - 1, 2**64 - 1, *map(random.Random(0).getrandbits, [64] * 50)]
+    assert mixed(np.array(numbers, np.uint64)).tolist() == [*map(mixed_one, numbers)]
 
 
 def test_permutations_are_drawn_evenly():
@@ -313,6 +321,15 @@ def test_best_fit_is_best_fit(sizes):
     assert firsts == sorted(firsts)
 
 
+def test_a_context_far_longer_than_all_documents_takes_no_memory():
+    tracemalloc.start()
+    data = dataset(context=2**24, pack="best-fit")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(data) == 1 and data.left_over == 0
+    assert peak < 2**24  # some bits for each room
+
+
 def test_segments_of_a_stream():
     data = dataset([3, 0, 4, 9], segments=True)
     assert [row.segments.tolist() for row in data] == [[1, 1, 1, 3, 3], [1, 1, 2, 2, 2], [1] * 5]
@@ -328,34 +345,87 @@ def test_segments_of_a_stream():
 
 @pytest.mark.parametrize("pack", PACKS)
 @pytest.mark.parametrize("order", ORDERS)
-def test_training_never_touches_the_tail(pack, order):
-    data = dataset([30, 50, 20], pack=pack)
-    training, validation = data.split(0.25)
-    assert (training.start, training.stop, validation.stop) == (0, 75, 100)
-    seen = np.unique(pairs_of(itertools.islice(training.batches(3, order=order).forever(), 60)))
-    assert seen.max() <= 74
-    assert seen.max() == 74 or order == "random"
-    assert np.unique(pairs_of(validation.batches(3)))[0] == 75
-    again, _ = data.split(25)
-    assert again.fingerprint() == training.fingerprint() != validation.fingerprint()
+@pytest.mark.parametrize("as_file", [False, True])
+def test_training_never_touches_the_tail(tmp_path, pack, order, as_file):
+    """The tail has an id that is nowhere else."""
+    mark = 50_000
+    tokens = np.arange(100, dtype=np.uint16)
+    tokens[75:] = mark
+    np.save(tmp_path / "tokens.npy", tokens)
+    options = {} if pack == "stream" else {"pad_id": PAD}
+    data = TokenDataset(
+        tmp_path / "tokens.npy" if as_file else tokens,
+        5,
+        pack=pack,
+        offsets=[0, 30, 80, 100],
+        **options,
+    )
+    for training, validation in (data.split(0.25), data.split(25)):
+        for world in (1, 3):
+            seen = set()
+            for rank in range(world):
+                batches = training.batches(3, order=order, rank=rank, world_size=world)
+                for batch in itertools.islice(batches.forever(), 60):
+                    seen |= {*batch.inputs.flat, *batch.targets.flat}
+            assert mark not in seen
+            assert 74 in seen or order == "random"  # up to the tail
+        for batch in itertools.chain(
+            validation.batches(3, order=order), validation.fixed_batches(3)
+        ):
+            assert {*batch.inputs.flat, *batch.targets.flat} <= {mark, PAD}
+        assert mark in {*batch.targets.flat}
 
 
-def test_parts_of_parts():
-    training, validation = TokenDataset(np.arange(100), 4).split(40)
-    validation, test = validation.split(0.5)
-    assert [
-        rows_in(part.batches(9, drop_last=False))[0] for part in (training, validation, test)
-    ] == [
-        0,
-        60,
-        80,
+def test_parts_and_their_roles():
+    data = TokenDataset(np.arange(100), 4)
+    rest, test = data.split(20)
+    training, validation = rest.split(0.25)
+    parts = (training, validation, test)
+    assert [rows_in(part.batches(9))[0] for part in parts] == [0, 60, 80]
+    assert [part.role for part in (data, *parts)] == [
+        "training",
+        "training",
+        "validation",
+        "validation",
     ]
+    assert training.fingerprint() == data.split(20)[0].split(20)[0].fingerprint()
+    assert len({part.fingerprint() for part in (data, rest, *parts)}) == 5
+    with pytest.raises(ValueError, match="only training data can be split, and these are valid"):
+        test.split(5)
 
 
-@pytest.mark.parametrize("validation", [0.0, 1.0, -0.5, float("nan"), 0, 100, True, "1"])
-def test_no_split(validation):
-    with pytest.raises((ValueError, TypeError), match="validation must be"):
-        TokenDataset(np.arange(100), 4).split(validation)
+@pytest.mark.parametrize("role", ["validation", "test"])
+def test_only_training_data_are_split(tmp_path, tokenizer, role):
+    (tmp_path / "in.txt").write_text("slow lower lowest " * 20)
+    write_shards(tmp_path / "in.txt", tokenizer, tmp_path / "out", role=role)
+    corpus = Corpus("slow lower lowest " * 20, role=role)
+    for source in (tmp_path / "out", tokenizer.encode_corpus(corpus)):
+        data = TokenDataset(source, 4)
+        assert data.role == role and repr(data).startswith(f"<TokenDataset {role}, stream, ")
+        for other in (data, pickle.loads(pickle.dumps(data)), data.batches(1, 6).dataset):
+            with pytest.raises(ValueError, match=f"can be split, and these are {role} data"):
+                other.split(0.5)
+
+
+@pytest.mark.parametrize(
+    ("validation", "error", "message"),
+    [
+        (0.0, ValueError, "validation must be between 0 and 1, not 0.0"),
+        (1.0, ValueError, "validation must be between 0 and 1, not 1.0"),
+        (float("nan"), ValueError, "validation must be between 0 and 1, not nan"),
+        (0, ValueError, "validation must be from 1 to"),
+        (100, ValueError, "of 100 tokens 100 for validation leave none for training"),
+        (True, TypeError, "validation must be a number, not bool"),
+        ("1", TypeError, "validation must be a number, not str"),
+    ],
+)
+def test_no_split(tokenizer, validation, error, message):
+    """A data set and an encoded corpus are alike in this."""
+    corpus = tokenizer.encode_corpus(Corpus(b"?" * 100))
+    assert len(corpus.tokens) == 100
+    for data in (TokenDataset(np.arange(100), 4), TokenDataset(corpus, 4), corpus):
+        with pytest.raises(error, match=message):
+            data.split(validation)
 
 
 def test_a_part_without_a_window():
@@ -370,6 +440,15 @@ def test_fixed_batches():
     assert [len(batch[0]) for batch in first] == [3] * 6 + [2]
     some = rows_in(data.fixed_batches(2, count=2))
     assert some == [0, 25, 50, 75]
+    for count in (None, 2):
+        known = [listed(batch) for batch in data.fixed_batches(3, count)]
+        for batch in data.fixed_batches(3, count):
+            batch.inputs[:] = 0
+        list(data.batches(3, order="shuffled"))
+        assert known == [listed(batch) for batch in data.fixed_batches(3, count)]
+    with_rest = TokenDataset(np.arange(104), 5)
+    assert with_rest.left_over == 3
+    assert [listed(batch) for batch in with_rest.fixed_batches(3)] == first
     with pytest.raises(ValueError, match="7 batches of 3 rows are more than all 20"):
         data.fixed_batches(3, count=7)
 
@@ -377,27 +456,34 @@ def test_fixed_batches():
 # Going on
 
 
-@pytest.mark.parametrize("pack", PACKS)
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("packing", [*PACKS, "segments"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_going_on_at_random_points(pack, order):
-    """At 200 points of each, in any epoch, and by any rank."""
-    source = random.Random(f"{pack} {order}")
-    data = dataset(pack=pack, segments=True)
+def test_going_on_at_random_points(packing, order, drop_last):
+    """At 200 points of each, no two of which are the same, in any epoch, by any rank."""
+    source = random.Random(f"{packing} {order} {drop_last}")
+    options = {"segments": True} if packing == "segments" else {"pack": packing}
+    options["lengths"] = (7, 0, 12, 1, 5, 30, 2, 9) * 4
+    points = 0
     for world in (1, 3):
         for rank in range(world):
-            options = {"order": order, "seed": 9, "rank": rank, "world_size": world}
-            batches = data.batches(2, **options)
+            how = {"order": order, "seed": 9, "rank": rank, "world_size": world}
+            how["drop_last"] = drop_last
+            batches = dataset(**options).batches(2, **how)
             states, seen = [], []
-            for batch in itertools.islice(batches.forever(), 60):
+            for batch in itertools.islice(batches.forever(), 104):
                 seen.append(listed(batch))
-                states.append(json.loads(json.dumps(batches.state_dict())))
+                states.append(json.dumps(batches.state_dict()))
             assert batches.epoch > 1
-            for _ in range(50):
-                point = source.randrange(50)
-                again = dataset(pack=pack, segments=True).batches(2, **options)
-                again.load_state_dict(states[point])
-                following = [listed(batch) for batch in itertools.islice(again.forever(), 8)]
-                assert following == seen[point + 1 : point + 9]
+            # So none is taken for the one behind it.
+            assert all(one != other for one, other in itertools.pairwise(seen))
+            for point in source.sample(range(100), 50):
+                again = dataset(**options).batches(2, **how)
+                again.load_state_dict(json.loads(states[point]))
+                following = [listed(batch) for batch in itertools.islice(again.forever(), 4)]
+                assert following == seen[point + 1 : point + 5]
+                points += 1
+    assert points == 200
 
 
 def test_going_on_within_an_epoch_ends_with_it():
@@ -408,7 +494,8 @@ def test_going_on_within_an_epoch_ends_with_it():
     rest = [listed(batch) for batch in it]
     again = TokenDataset(np.arange(101), 5).batches(3, order="shuffled")
     again.load_state_dict(state)
-    assert again.remaining() == range(1, 7)
+    assert list(again.remaining()) == [(0, number) for number in range(1, 7)]
+    assert len(again.remaining()) == 6
     assert [listed(batch) for batch in again] == rest
     assert (again.epoch, again.position) == (1, 0)
 
@@ -430,19 +517,22 @@ def test_going_on_from_shards_in_another_process(tmp_path, tokenizer):
     ("name", "other"),
     [
         ("dataset", lambda: dataset([9] * 9).batches(2)),
-        ("dataset", lambda: dataset(context=4).batches(2)),
-        ("dataset", lambda: dataset(pack="document").batches(2)),
+        ("dataset", lambda: dataset([7, 12, 1, 5, 30, 2, 9]).batches(2)),
+        ("dataset", lambda: dataset(segments=True).batches(2)),
         ("dataset", lambda: dataset().split(9)[0].batches(2)),
+        ("context", lambda: dataset(context=4).batches(2)),
+        ("pack", lambda: dataset(pack="document").batches(2)),
+        ("rank", lambda: dataset().batches(2, rank=1, world_size=2)),
         ("order", lambda: dataset().batches(2, order="shuffled")),
         ("seed", lambda: dataset().batches(2, seed=1)),
         ("batch_size", lambda: dataset().batches(3)),
-        ("world_size", lambda: dataset().batches(2, world_size=2)),
+        ("world_size", lambda: dataset().batches(2, world_size=3)),
         ("drop_last", lambda: dataset().batches(2, drop_last=True)),
     ],
-    ids=map(str, range(9)),
+    ids=map(str, range(12)),
 )
 def test_a_foreign_state_is_refused(name, other):
-    batches = dataset().batches(2)
+    batches = dataset().batches(2, world_size=2 if name == "rank" else 1)
     state = other().state_dict()
     with pytest.raises(ValueError, match=f"other batches: its {name} is ") as raised:
         batches.load_state_dict(state)
@@ -455,10 +545,12 @@ def test_a_foreign_state_is_refused(name, other):
     ("state", "error", "message"),
     [
         (5, TypeError, "a state must be a mapping, not int"),
-        ({}, ValueError, "a state has batch_size, dataset, "),
+        ({}, ValueError, "a state has batch_size, context, dataset, "),
         ({"position": 99}, ValueError, "position must be from 0 to 6, not 99"),
         ({"epoch": -1}, ValueError, "epoch must be from 0 to"),
         ({"epoch": 1.5}, TypeError, "epoch must be a whole number"),
+        ({"seed": np.zeros(2)}, ValueError, "its seed is array.*, here it is 0"),
+        ({"seed": 0.0}, ValueError, "its seed is 0.0, here it is 0"),
     ],
 )
 def test_what_is_no_state(state, error, message):
@@ -467,6 +559,62 @@ def test_what_is_no_state(state, error, message):
         state = {**batches.state_dict(), **state}
     with pytest.raises(error, match=message):
         batches.load_state_dict(state)
+
+
+# Several loops
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_one_loop_at_a_time(pack):
+    batches = dataset(pack=pack).batches(2, order="shuffled")
+    expected = [listed(batch) for batch in dataset(pack=pack).batches(2, order="shuffled")]
+    first = iter(batches)
+    second = iter(batches)
+    assert [listed(next(first)) for _ in range(2)] == expected[:2]
+    assert listed(next(second)) == expected[2]  # goes on where it stands
+    with pytest.raises(RuntimeError, match="another loop over these batches has begun"):
+        next(first)
+    with pytest.raises(StopIteration):
+        next(first)
+    assert [listed(batch) for batch in second] == expected[3:]
+    with pytest.raises(RuntimeError, match="another loop over these batches has begun"):
+        list(zip(batches, batches))
+    batches.epoch = batches.position = 0
+    for number, batch in enumerate(batches):
+        if number == 2:
+            break
+        assert listed(batch) == expected[number]
+    assert [listed(batch) for batch in batches] == expected[3:]
+    assert (batches.epoch, batches.position) == (1, 0)
+    assert [listed(batch) for batch in batches] != expected
+
+
+def test_a_state_that_is_loaded_in_a_loop():
+    batches = dataset().batches(2, order="shuffled")
+    state = batches.state_dict()
+    batches.epoch = 3
+    stream = batches.forever()
+    next(stream)
+    batches.load_state_dict(state)
+    expected = [listed(batch) for batch in dataset().batches(2, order="shuffled")]
+    assert [listed(next(stream)) for _ in expected] == expected
+    assert (batches.epoch, batches.position) == (1, 0)
+
+
+def test_batches_of_any_epoch():
+    batches = dataset().batches(2, order="random")
+    seen = [listed(batch) for batch in itertools.islice(batches.forever(), 3 * len(batches))]
+    places = itertools.product(range(3), range(len(batches)))
+    assert [listed(batches[place]) for place in places] == seen
+    assert (batches.epoch, batches.position) == (3, 0)
+    batches.epoch = 1
+    assert listed(batches[2]) == listed(batches[1, 2]) == seen[len(batches) + 2]
+    with pytest.raises(IndexError, match="there are 7 batches in an epoch, and no batch 7"):
+        batches[0, 7]
+    with pytest.raises(ValueError, match="epoch must be from 0 to"):
+        batches[-1, 0]
+    with pytest.raises(TypeError, match="the number of a batch must be a whole number, not tuple"):
+        batches[0, 1, 2]
 
 
 # Sources
@@ -498,7 +646,12 @@ def shards(request, tmp_path_factory, tokenizer):
 @pytest.mark.parametrize("order", ORDERS)
 def test_shards_are_one_array(shards, tokenizer, pack, order):
     whole = TokenDataset(
-        shards[:], 6, pack=pack, offsets=shards.offsets, pad_id=tokenizer.pad_id, dtype="int64"
+        shards[:],
+        6,
+        pack=pack,
+        offsets=shards.offsets,
+        pad_id=None if pack == "stream" else tokenizer.pad_id,
+        dtype="int64",
     )
     for source in (shards, shards.folder, Path(shards.folder)):
         data = TokenDataset(source, 6, pack=pack, dtype="int64")
@@ -508,24 +661,79 @@ def test_shards_are_one_array(shards, tokenizer, pack, order):
     assert data.fingerprint() == TokenDataset(shards, 6, pack=pack).fingerprint()
 
 
-class EncodedCorpus:
-    """Tokens and offsets under these names, as an encoded corpus has them."""
+class TokensAndOffsets:
+    """These under the names that an encoded corpus has for them."""
 
-    tokens, offsets = numbered([5, 6, 2])
+    def __init__(self, *lengths):
+        self.tokens, self.offsets = numbered(lengths)
 
-    def fingerprint(self):
-        return "of the corpus"
+
+def test_where_documents_begin_is_part_of_the_identity(tokenizer, tmp_path):
+    tokens, _ = numbered([5, 6, 2])
+    np.save(tmp_path / "tokens.npy", tokens)
+    for source in (tokens, tmp_path / "tokens.npy"):
+        for how in ({}, {"fingerprint": "known"}):
+            found = [
+                TokenDataset(source, 3, offsets=offsets, **how).fingerprint()
+                for offsets in (None, [0, 5, 11, 13], [0, 6, 11, 13], [0, 5, 13])
+            ]
+            assert len(set(found)) == 4
+            same = TokenDataset(source, 3, offsets=np.array([0, 5, 11, 13], "u8"), **how)
+            assert pickle.loads(pickle.dumps(same)).fingerprint() == found[1] == same.fingerprint()
+    one, other = (TokenDataset(TokensAndOffsets(*lengths), 3) for lengths in [(5, 8), (6, 7)])
+    assert one.fingerprint() != other.fingerprint()
+    corpus = tokenizer.encode_corpus(Corpus(["low lower", "newest"]), eos=True)
+    known = TokenDataset(corpus, 3).fingerprint()
+    assert TokenDataset(corpus, 3, offsets=[0, len(corpus.tokens)]).fingerprint() != known
+    states = TokenDataset(tokens, 3, offsets=[0, 5, 13]).batches(1).state_dict()
+    with pytest.raises(ValueError, match="the state is of other batches: its dataset is "):
+        TokenDataset(tokens, 3, offsets=[0, 6, 13]).batches(1).load_state_dict(states)
+
+
+def test_what_has_a_fingerprint_gets_no_other(tokenizer):
+    corpus = tokenizer.encode_corpus(Corpus(["low lower"]))
+    message = f"fingerprint is for arrays; that of EncodedCorpus is {corpus.fingerprint()}, and not"
+    with pytest.raises(ValueError, match=message):
+        TokenDataset(corpus, 3, fingerprint="another")
+
+
+def test_offsets_of_shards_are_looked_at(tmp_path, tokenizer):
+    """Though the checksums be right."""
+    (tmp_path / "in.txt").write_text("low lower\nlowest\n")
+    shards = write_shards(tmp_path / "in.txt", tokenizer, tmp_path / "out", documents="line")
+    (path,) = (tmp_path / "out").glob("*.offsets.npy")
+    found = np.load(path)
+    found[0] = 1
+    np.save(path, found)
+    assert TokenDataset(shards, 2).role == "training"
+    with pytest.raises(ValueError, match=r"offsets\[0\] is 1, and the first document begins at 0"):
+        TokenDataset(tmp_path / "out", 2, pack="document")
+
+
+def test_a_manifest_that_has_a_shard_twice(tmp_path, tokenizer):
+    (tmp_path / "in.txt").write_text("low lower\nlowest\n")
+    write_shards(tmp_path / "in.txt", tokenizer, tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    plain = json.loads(path.read_bytes())
+    del plain["sha256"], plain["format"]
+    plain["shards"] *= 2
+    plain["tokens"] *= 2
+    plain["documents"] *= 2
+    path.write_bytes(manifest_bytes(plain))
+    with pytest.raises(ValueError, match="the manifest has the shard '00000-00000' twice"):
+        TokenDataset(tmp_path / "out", 2)
 
 
 def test_other_sources(tmp_path):
     tokens, _ = numbered([5, 6, 2])
     np.save(tmp_path / "tokens.npy", tokens)
     expected = [listed(row) for row in TokenDataset(tokens, 3)]
-    for source in (EncodedCorpus(), tmp_path / "tokens.npy", tokens.tolist(), tokens.astype("i8")):
+    both = TokensAndOffsets(5, 6, 2)
+    for source in (both, tmp_path / "tokens.npy", tokens.tolist(), tokens.astype("i8")):
         data = TokenDataset(source, 3)
         assert [listed(row) for row in data] == expected
         assert [listed(row) for row in pickle.loads(pickle.dumps(data))] == expected
-    by_document = TokenDataset(EncodedCorpus(), 3, pack="document", pad_id=99)
+    by_document = TokenDataset(both, 3, pack="document", pad_id=99)
     assert [len(set(row.inputs.tolist()) - {99}) for row in by_document] == [3, 1, 3, 2, 1]
     identity = TokenDataset(tokens, 3).fingerprint()
     assert TokenDataset(tmp_path / "tokens.npy", 3).fingerprint() == identity
@@ -560,24 +768,75 @@ def test_types_of_ids():
         ({"source": [-1, 2]}, ValueError, "ids are from 0 to 4294967295; there are -1 and 2"),
         ({"source": [1, 2**32]}, ValueError, "there are 1 and 4294967296"),
         ({"source": ["a", "b"]}, ValueError, "must be whole numbers"),
+        ({"source": [[1], 2]}, ValueError, "tokens must be whole numbers in one dimension: "),
+        ({"source": None}, TypeError, "a data set is made of .* an array of ids, not of NoneType"),
+        ({"source": Corpus("a text")}, TypeError, "an encoded corpus or .*, not of Corpus"),
+        ({"source": iter([1, 2])}, TypeError, "an array of ids, not of list_iterator"),
         ({"source": "absent.npy"}, FileNotFoundError, "absent.npy"),
         ({"pack": "tight"}, ValueError, "pack must be one of 'stream', 'document', 'best-fit'"),
         ({"dtype": "int8"}, ValueError, "dtype must be one of"),
-        ({"crop": True}, ValueError, "crop is for documents"),
+        ({"crop": True}, ValueError, "crop is for pack 'document' and 'best-fit'; pack is 'str"),
+        ({"pad_id": 0}, ValueError, "pad_id is for pack 'document' and 'best-fit'; pack is 'st"),
+        (
+            {"segments": True, "pack": "best-fit", "pad_id": 0},
+            ValueError,
+            "segments is for pack 'stream'; pack is 'best-fit'",
+        ),
+        ({"segments": True, "pack": "document"}, ValueError, "segments is for pack 'stream'; pack"),
+        ({"fingerprint": 5}, TypeError, "fingerprint must be a text, not int"),
         ({"segments": True}, ValueError, "documents need offsets"),
         ({"pack": "document"}, ValueError, "pack 'document' needs a pad_id"),
         ({"pack": "document", "pad_id": 1}, ValueError, "documents need offsets"),
         ({"pack": "document", "pad_id": 2**32}, ValueError, "pad_id must be from 0 to 4294967295"),
-        ({"segments": True, "offsets": [0, 9]}, ValueError, "offsets must rise from 0 to 10"),
-        ({"segments": True, "offsets": [1, 10]}, ValueError, "offsets must rise from 0 to 10"),
-        ({"segments": True, "offsets": [0, 7, 5, 10]}, ValueError, "offsets must rise"),
-        ({"segments": True, "offsets": [10]}, ValueError, "offsets must be whole numbers in one"),
-        ({"segments": True, "offsets": [0.0, 10]}, ValueError, "offsets must be whole numbers in"),
+        ({"offsets": [0, 9]}, ValueError, r"offsets\[1\], the last, is 9, and there are 10 tokens"),
+        (
+            {"offsets": [1, 10]},
+            ValueError,
+            r"offsets\[0\] is 1, and the first document begins at 0",
+        ),
+        ({"offsets": [-1, 10]}, ValueError, r"offsets\[0\] is -1, and the first document begins"),
+        ({"offsets": [0, 7, 5, 10]}, ValueError, r"offsets\[2\] is 5, below offsets\[1\], 7: off"),
+        ({"offsets": np.array([0, 2**64 - 1, 10], "u8")}, ValueError, r"offsets\[2\] is 10, below"),
+        ({"offsets": [0, [10]]}, ValueError, "offsets must be whole numbers in one dimension: "),
+        ({"offsets": [10]}, ValueError, "offsets must be whole numbers in one"),
+        ({"offsets": [0.0, 10]}, ValueError, "offsets must be whole numbers in"),
     ],
 )
 def test_data_sets_that_cannot_be(options, error, message):
     with pytest.raises(error, match=message):
         TokenDataset(**{"source": np.arange(10), "context": 4, **options})
+
+
+def saved(path, array):
+    np.save(path, array)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: b"", "this is no whole .npy file: "),
+        (lambda path: b"low lower lowest", "this is no whole .npy file: "),
+        (lambda path: saved(path, np.arange(9))[:-1], "this is no whole .npy file: "),
+        (lambda path: saved(path, np.arange(9))[:20], "this is no whole .npy file: "),
+        (lambda path: saved(path, np.ones((3, 3), "u2")), "not uint16 of the shape (3, 3)"),
+        (lambda path: saved(path, np.ones(9)), "not float64 of the shape (9,)"),
+        (lambda path: saved(path, np.array([-1, 2])), "there are -1 and 2"),
+        (lambda path: saved(path, np.array([1, "a"], object)), "this is no whole .npy file: "),
+    ],
+    ids=map(str, range(8)),
+)
+def test_files_that_hold_no_tokens(tmp_path, make, message):
+    path = tmp_path / "tokens.npy"
+    path.write_bytes(make(path))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*{re.escape(message)}"):
+        TokenDataset(path, 4)
+
+
+def test_a_file_with_several_arrays(tmp_path):
+    np.savez(tmp_path / "tokens.npz", tokens=np.arange(9))
+    with pytest.raises(ValueError, match="tokens.npz: this is no whole .npy file: "):
+        TokenDataset(tmp_path / "tokens.npz", 4)
 
 
 @pytest.mark.parametrize(
@@ -650,6 +909,59 @@ def test_workers_of_torch_give_the_same_batches(torch, tmp_path, tokenizer, work
         batches, batch_size=None, num_workers=workers, sampler=batches.remaining()
     )
     assert [listed(batch) for batch in loader] == expected[3:]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("pack", PACKS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_epochs_in_workers_of_torch_that_persist(torch, workers, pack, order):
+    options = {"pack": pack, "dtype": "int64"}
+    expected = [
+        listed(batch)
+        for batch in itertools.islice(dataset(**options).batches(2, order=order).forever(), 20)
+    ]
+    batches = dataset(**options).batches(2, order=order)
+    loader = torch.utils.data.DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        sampler=batches.remaining(),
+    )
+    seen, states = [], []
+    while len(seen) < 20:
+        for batch in loader:
+            seen.append(listed(batch))
+            batches.position += 1
+            states.append(batches.state_dict())
+    assert seen[:20] == expected
+    again = dataset(**options).batches(2, order=order)
+    again.load_state_dict(states[11])
+    assert [listed(next(iter(again))) for _ in range(8)] == expected[12:20]
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_workers_of_torch_that_persist_do_not_repeat_an_epoch(torch, pack):
+    batches = dataset(pack=pack, dtype="int64").batches(2, order="shuffled")
+    loader = torch.utils.data.DataLoader(
+        batches, batch_size=None, num_workers=2, persistent_workers=True
+    )
+    assert len(list(loader)) == len(batches)
+    batches.epoch = 1
+    with pytest.raises(RuntimeError, match=r"give the DataLoader sampler=batches.remaining\(\)"):
+        list(loader)
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_two_loops_over_a_loader_of_torch_at_a_time(torch, pack):
+    batches = dataset(pack=pack, dtype="int64").batches(2, order="shuffled")
+    expected = [listed(batch) for batch in batches]
+    batches.epoch = 0
+    loader = torch.utils.data.DataLoader(
+        batches, batch_size=None, num_workers=2, sampler=batches.remaining()
+    )
+    pairs = [(listed(one), listed(other)) for one, other in zip(loader, loader)]
+    assert pairs == [(batch, batch) for batch in expected]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

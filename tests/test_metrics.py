@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, metrics
+from tokbpe import StreamedCorpus, Tokenizer, metrics
 from tokbpe.metrics import Measure, bits_per_byte, measure, measures, token_bytes
 
 
@@ -39,6 +39,22 @@ def test_measures_add_up(tokenizer, monkeypatch):
     assert measure(tokenizer, texts) == whole
 
 
+def test_the_document_that_cannot_be_measured_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "BLOCK_BYTES", 5)
+    tokenizer = Tokenizer("low")
+    with pytest.raises(ValueError, match="document 2: byte 0x65 at byte position 3 is not in the"):
+        measure(tokenizer, ["low", "low", "lowest"])
+    for name in "ab":
+        (tmp_path / name).write_text("low\nlow" + name)
+    corpus = StreamedCorpus.from_files(tmp_path, documents="line")
+    with pytest.raises(
+        ValueError, match="/a: document 1: byte 0x61 at byte position 3 is not in the"
+    ):
+        measure(tokenizer, corpus)
+    with pytest.raises(UnicodeEncodeError, match="document 1"):
+        measure(tokenizer, ["low", "\ud800"])
+
+
 def test_nothing_measured(tokenizer):
     assert measure(tokenizer, []) == Measure()
     assert math.isnan(Measure().bytes_per_token) and math.isnan(Measure().fertility)
@@ -67,6 +83,8 @@ def test_bits_per_byte():
         (-1.0, 5, ValueError, "a loss is 0 or more, and finite, not -1.0"),
         (math.nan, 5, ValueError, "a loss is 0 or more, and finite, not nan"),
         (math.inf, 5, ValueError, "a loss is 0 or more, and finite, not inf"),
+        ("1", 5, TypeError, "a loss is a number, not str"),
+        (np.ones(2), 5, TypeError, "a loss is a number, not ndarray"),
         (1.0, 0, ValueError, "bytes must be from 1 to"),
         (1.0, 2.5, TypeError, "bytes must be a whole number, not float"),
     ],

@@ -151,6 +151,12 @@ def test_command_line(text, tmp_path):
         (["x" * 20], "a context of 32 needs 33 tokens; there are"),
         (["", "--tokenizer", "byte"], "the corpus"),
         (["x", "--tokenizer", "word"], "invalid choice: 'word'"),
+        (["x", "--steps", 1], "--steps must be 2 or more, not 1"),
+        (["--file", "absent"], "No such file or directory: 'absent'"),
+        (["--file", FOLDER], f"Is a directory: '{FOLDER}'"),
+        (["--file", sys.executable], f"{sys.executable}: 'utf-8' codec can't decode byte"),
+        (["abc" * 199, "--vocab-size", 256, "--batch-size", 0], "batch_size must be from 1 to"),
+        (["abc" * 199, "--vocab-size", 256, "--seed", -1], "seed must be from 0 to"),
     ],
 )
 def test_wrong_use(arguments, message):

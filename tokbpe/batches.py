@@ -1,10 +1,8 @@
 """Batches of tokens to train on: windows of a stream, or documents in rows."""
 
-import copy
-import hashlib
-import os
+import sys
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,15 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from tokbpe import arguments, packing, states
 from tokbpe.arguments import HIGHEST_COUNT
+from tokbpe.corpus import VALIDATION, check_divisible, tail_of
 from tokbpe.orders import drawn, permuted
-from tokbpe.packing import Documents, Packed, Pair, Rows, Stream, Tokens
-from tokbpe.shards import Shards
+from tokbpe.packing import Documents, Packed, Pair, Rows, Stream
+from tokbpe.tokens import DTYPES, Source, check_type
 
 ORDERS = ("sequential", "shuffled", "random")
-PACKS = ("stream", *packing.PACKINGS)
-DTYPES = ("uint16", "uint32", "int32", "int64")
+STREAM = "stream"
+PACKS = (STREAM, *packing.PACKINGS)
+# What only some packings use.
+USED_BY = {
+    "pad_id": (*packing.PACKINGS,),
+    "crop": (*packing.PACKINGS,),
+    "segments": (STREAM,),
+}
 VERSION = 1
-MOST_POSITIONS = 2**31 - 1
+LARGEST_CONTEXT = 2**28
+MOST_ROWS = 2**31 - 1
 # So many rows of an order are computed at a time.
 ORDER_ROWS = 2**12
 
@@ -36,10 +42,10 @@ class TokenDataset:
         is left at the end is shorter than a row and belongs to no item. "document": a document,
         or a part of one, with padding behind it. "best-fit": as many of these as have room.
         Documents longer than a row go on in the next; nothing is predicted across documents.
-    pad_id: what stands where a row has no position; by default the reserved id PAD of the shards,
-        and to be given for what is not in shards.
-    crop: of a longer document only what fits into a row is taken.
-    segments: has "stream" tell documents apart as well.
+    pad_id: for documents: what stands where a row has no position; by default the reserved id PAD
+        of the shards, and to be given for what is not in shards.
+    crop: for documents: of a longer one only what fits into a row is taken.
+    segments: for "stream": tells documents apart there as well.
     dtype: of the ids that are given: "uint32", "uint16", or "int64" or "int32" as torch wants.
     offsets: where each document of an array begins, and the last ends.
     fingerprint: of an array, for what is known otherwise by a SHA-256 of all of it.
@@ -47,8 +53,8 @@ class TokenDataset:
     Rows are a `Pair` for "stream" without segments, and a `Packed` otherwise. Memory is that of
     the order of documents: nothing for a stream, else about 50 bytes for each document.
 
-    ValueError, naming the value, for what is out of bounds; for fewer tokens than a window has;
-    for a type that does not hold the ids.
+    ValueError, naming the value, for what is out of bounds; for an option that the packing does
+    not use; for fewer tokens than a window has; for a type that does not hold the ids.
     """
 
     def __init__(
@@ -64,17 +70,17 @@ class TokenDataset:
         offsets: ArrayLike | None = None,
         fingerprint: str | None = None,
     ) -> None:
-        self.context = arguments.whole_number(context, "context", 1, MOST_POSITIONS)
+        self.context = context_of(context)
         self.pack = arguments.choice(pack, "pack", PACKS)
         self.dtype = arguments.choice(dtype, "dtype", DTYPES)
         self.crop, self.segments = bool(crop), bool(segments)
-        if self.crop and pack == "stream":
-            raise ValueError("crop is for documents; pack is 'stream'")
+        check_used(pack, pad_id=pad_id is not None, crop=self.crop, segments=self.segments)
         self._source = Source(source, offsets, fingerprint)
+        self.role = self._source.role
         self.start, self.stop = 0, len(self._source.tokens)  # of the tokens
         check_type(self._source.tokens, self.dtype)
-        self.pad_id = None if pack == "stream" else self._padding(pad_id)
-        self._rows  # noqa: B018  (an error if there are none)
+        self.pad_id = None if pack == STREAM else self._padding(pad_id)
+        self._rows = self._laid_out()
 
     def _padding(self, pad_id: int | None) -> int:
         if pad_id is None:
@@ -87,19 +93,19 @@ class TokenDataset:
 
     def __repr__(self) -> str:
         return (
-            f"<TokenDataset {self.pack}, {len(self):,} rows of {self.context:,} positions, "
-            f"{self.stop - self.start:,} tokens>"
+            f"<TokenDataset {self.role}, {self.pack}, {len(self):,} rows of {self.context:,} "
+            f"positions, {self.stop - self.start:,} tokens>"
         )
 
     # Rows
 
-    @cached_property
-    def _rows(self) -> Rows:
-        tokens, context, dtype = self._source.tokens, self.context, self.dtype
+    def _laid_out(self) -> Rows:
+        """The rows; ValueError if there are none."""
+        tokens, context, dtype = self._source.tokens, self.context, np.dtype(self.dtype)
         count = self.stop - self.start
         if count < 2:
             raise ValueError(f"there are {count} tokens; to predict one, 2 are needed")
-        if self.pack == "stream":
+        if self.pack == STREAM:
             offsets = self._offsets if self.segments else None
             if count <= context:
                 raise ValueError(
@@ -158,40 +164,41 @@ class TokenDataset:
                 "pack": self.pack,
                 "pad_id": self.pad_id,
                 "crop": self.crop,
+                "segments": self.segments,
             }
         )
+
+    # Rows are laid out anew, not copied.
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_rows"}
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._rows = self._laid_out()
+
     # Other data sets from this one
 
-    def split(self, validation: float | int) -> tuple["TokenDataset", "TokenDataset"]:
+    def split(self, validation: float | int = 0.1) -> tuple["TokenDataset", "TokenDataset"]:
         """Training and validation data: the second is the tail of the tokens, which the first has
         nothing of.
 
-        validation: how many tokens it has, or a fraction of all, between 0 and 1. A document that
-            is cut there is a shorter one on both sides.
+        validation: which share of the tokens is kept for validation, or how many of them. A
+            document that is cut there is a shorter one on both sides.
+
+        ValueError for other than training data, such as the tail of another split.
         """
-        count = self.stop - self.start
-        if isinstance(validation, float):
-            if not 0 < validation < 1:
-                raise ValueError(f"validation must be between 0 and 1, not {validation}")
-            validation = round(count * validation)
-        size = arguments.whole_number(validation, "validation", 1, count - 1)
-        cut = self.stop - size
-        return self._part(self.start, cut), self._part(cut, self.stop)
+        check_divisible(self.role)
+        cut = self.stop - tail_of(self.stop - self.start, validation)
+        return (
+            self._with(start=self.start, stop=cut),
+            self._with(start=cut, stop=self.stop, role=VALIDATION),
+        )
 
-    def _part(self, start: int, stop: int) -> "TokenDataset":
-        part = copy.copy(self)
-        part.start, part.stop = start, stop
-        part._rows  # noqa: B018  (an error if there are none)
-        return part
-
-    def _with_context(self, context: int) -> "TokenDataset":
-        other = copy.copy(self)
-        other.context = arguments.whole_number(context, "context", 1, MOST_POSITIONS)
-        other._rows  # noqa: B018
+    def _with(self, **changes: object) -> "TokenDataset":
+        """Another data set over the same source."""
+        other = object.__new__(type(self))
+        other.__setstate__({**self.__getstate__(), **changes})
         return other
 
     # Batches
@@ -211,7 +218,7 @@ class TokenDataset:
 
         context: another one than that of the data set.
         """
-        rows = self if context is None else self._with_context(context)
+        rows = self if context is None else self._with(context=context_of(context))
         return Batches(
             rows,
             batch_size,
@@ -223,16 +230,51 @@ class TokenDataset:
         )
 
     def fixed_batches(self, batch_size: int, count: int | None = None) -> Iterator[Pair | Packed]:
-        """Batches that are the same each time, for validation: all of the rows in order, or so
-        many batches of rows that are spread evenly over all."""
-        size = arguments.whole_number(batch_size, "batch_size", 1, MOST_POSITIONS)
+        """Batches that are the same at each call, for validation: all rows in their order; what is
+        left over at the end of a stream is none.
+
+        count: only so many batches, all of them full, of rows that are spread evenly over all.
+
+        Nothing that is done to a batch changes the next call.
+        """
+        size = batch_size_of(batch_size)
         rows = np.arange(len(self))
         if count is not None:
-            wanted = size * arguments.whole_number(count, "count", 1, MOST_POSITIONS)
+            wanted = size * arguments.whole_number(count, "count", 1, MOST_ROWS)
             if wanted > len(self):
                 raise ValueError(f"{count} batches of {size} rows are more than all {len(self)}")
             rows = np.arange(wanted) * len(self) // wanted
         return (self._rows.take(rows[at : at + size]) for at in range(0, len(rows), size))
+
+
+def context_of(value: object) -> int:
+    return arguments.whole_number(value, "context", 1, LARGEST_CONTEXT)
+
+
+def batch_size_of(value: object) -> int:
+    return arguments.whole_number(value, "batch_size", 1, MOST_ROWS)
+
+
+def check_used(pack: str, **given: bool) -> None:
+    """ValueError for an option that is given though the packing does not use it."""
+    for name, is_given in given.items():
+        if is_given and pack not in USED_BY[name]:
+            packs = " and ".join(map(repr, USED_BY[name]))
+            raise ValueError(f"{name} is for pack {packs}; pack is {pack!r}")
+
+
+class Remaining:
+    """The epoch and number of each batch that is still to come in the epoch."""
+
+    def __init__(self, batches: "Batches") -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches) - self._batches.position
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        batches = self._batches
+        return zip(repeat(batches.epoch), range(batches.position, len(batches)))
 
 
 class Dropped(NamedTuple):
@@ -257,12 +299,16 @@ class Batches:
         own, one row that is shorter, in an epoch of any order but "random".
 
     A loop over it ends with the epoch, and the next loop is over the next epoch. `epoch` and
-    `position` say where it stands, and can be set. What order there is depends on seed, epoch,
-    rank and world_size alone.
+    `position` say where it stands, and can be set, also during a loop, which then goes on there.
+    What order there is depends on seed, epoch, rank and world_size alone. There is one loop at a
+    time: when another has begun, the first is a RuntimeError as soon as it is to go on.
 
-    In `torch.utils.data.DataLoader(batches, batch_size=None, num_workers=...)` the workers make
-    the batches of the epoch in this same order; to go on inside of one give it
-    `sampler=batches.remaining()`. `DataLoader(dataset, ...)` makes batches of its own out of rows.
+    `torch.utils.data.DataLoader(batches, batch_size=None, sampler=batches.remaining())` gives what
+    is to come in the epoch, in this same order, with any `num_workers`. Workers are ahead of the
+    loop, which alone knows where it stands: it says so by `batches.position += 1` after each batch.
+    Without a sampler a loader gives all of the epoch, and its workers, if they are persistent, do
+    not hear of the next one, which is a RuntimeError there. `DataLoader(dataset, ...)` makes
+    batches of its own out of rows.
     """
 
     def __init__(
@@ -277,13 +323,15 @@ class Batches:
         drop_last: bool = False,
     ) -> None:
         self.dataset = dataset
-        self.batch_size = arguments.whole_number(batch_size, "batch_size", 1, MOST_POSITIONS)
+        self.batch_size = batch_size_of(batch_size)
         self.order = arguments.choice(order, "order", ORDERS)
         self.seed = arguments.whole_number(seed, "seed", 0, HIGHEST_COUNT)
-        self.world_size = arguments.whole_number(world_size, "world_size", 1, MOST_POSITIONS)
+        self.world_size = arguments.whole_number(world_size, "world_size", 1, MOST_ROWS)
         self.rank = arguments.whole_number(rank, "rank", 0, self.world_size - 1)
         self.drop_last = bool(drop_last)
         self._epoch = self._position = 0
+        self._loop: object = None  # the one that goes on
+        self._asked = -1  # the last number, of those that come alone
         self._known: tuple[tuple[int, int], NDArray[np.int64]] | None = None
         self.rows, has_rest = self._share()
         self._count = -(-self.rows // self.batch_size) + has_rest
@@ -292,6 +340,9 @@ class Batches:
                 f"there is no batch of {self.batch_size} rows for rank {self.rank} of "
                 f"{self.world_size}: there are {len(dataset)} rows"
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_loop": None, "_asked": -1, "_known": None}
 
     def __repr__(self) -> str:
         return (
@@ -323,9 +374,10 @@ class Batches:
             number = 0
         self._position = number
 
-    def remaining(self) -> range:
-        """The numbers of the batches of this epoch that are still to come."""
-        return range(self.position, len(self))
+    def remaining(self) -> "Remaining":
+        """The batches that are still to come in the epoch, for a `sampler` of PyTorch: what
+        `batches[...]` takes, found anew by each loop over it."""
+        return Remaining(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands, as plain data: with it the next batch is the very next one."""
@@ -341,7 +393,7 @@ class Batches:
         if state.keys() != names:
             raise ValueError(f"a state has {', '.join(sorted(names))}, not {sorted(state)}")
         for name, value in own.items():
-            if state[name] != value:
+            if not isinstance(state[name], type(value)) or state[name] != value:
                 raise ValueError(
                     f"the state is of other batches: its {name} is {state[name]!r}, here it is "
                     f"{value!r}"
@@ -353,6 +405,8 @@ class Batches:
     def _identity(self) -> dict[str, Any]:
         return {
             "version": VERSION,
+            "pack": self.dataset.pack,
+            "context": self.dataset.context,
             "dataset": self.dataset.fingerprint(),
             "order": self.order,
             "seed": self.seed,
@@ -372,7 +426,7 @@ class Batches:
         if self.drop_last:
             return count // self.world_size // self.batch_size * self.batch_size, False
         rows = (count - self.rank + self.world_size - 1) // self.world_size
-        is_rest = data.pack == "stream" and data.left_over > 0 and self.order != "random"
+        is_rest = data.pack == STREAM and data.left_over > 0 and self.order != "random"
         return rows, is_rest and count % self.world_size == self.rank
 
     @property
@@ -380,20 +434,41 @@ class Batches:
         """What no rank has in an epoch."""
         if not self.drop_last or self.order == "random":
             return Dropped(0, 0)
-        left_over = self.dataset.left_over if self.dataset.pack == "stream" else 0
+        left_over = self.dataset.left_over if self.dataset.pack == STREAM else 0
         return Dropped(len(self.dataset) - self.rows * self.world_size, left_over)
 
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, number: int) -> Pair | Packed:
-        """A batch of this epoch."""
-        at = arguments.whole_number(number, "the number of a batch", 0, HIGHEST_COUNT)
-        if at >= len(self):
-            raise IndexError(f"there are {len(self)} batches in an epoch, and no batch {at}")
-        return self._batch(at)
+    def __getitem__(self, place: int | tuple[int, int]) -> Pair | Packed:
+        """A batch of this epoch, by its number; or of any epoch, by that and the number."""
+        if isinstance(place, tuple) and len(place) == 2:
+            epoch = arguments.whole_number(place[0], "epoch", 0, HIGHEST_COUNT)
+            return self._batch(epoch, self._number(place[1]))
+        number = self._number(place)
+        self._check_worker(number)
+        return self._batch(self._epoch, number)
 
-    def _batch(self, number: int) -> Pair | Packed:
+    def _number(self, value: object) -> int:
+        number = arguments.whole_number(value, "the number of a batch", 0, HIGHEST_COUNT)
+        if number >= len(self):
+            raise IndexError(f"there are {len(self)} batches in an epoch, and no batch {number}")
+        return number
+
+    def _check_worker(self, number: int) -> None:
+        """RuntimeError in a worker of PyTorch whose numbers begin again: it was not told whether
+        the epoch is another one."""
+        torch_data = sys.modules.get("torch.utils.data")
+        if torch_data is None or torch_data.get_worker_info() is None:
+            return
+        if number <= self._asked:
+            raise RuntimeError(
+                f"batch {number} is asked for after batch {self._asked}, by a worker that does not "
+                "know of which epoch: give the DataLoader sampler=batches.remaining()"
+            )
+        self._asked = number
+
+    def _batch(self, epoch: int, number: int) -> Pair | Packed:
         rows = self.dataset._rows
         first = number * self.batch_size
         last = min(first + self.batch_size, self.rows)
@@ -401,135 +476,56 @@ class Batches:
             assert isinstance(rows, Stream)
             return rows.rest()
         if self.order == "random":
-            return rows.drawn(lambda size: self._places(first, last, size))
+            return rows.drawn(lambda size: self._places(epoch, first, last, size))
         if self.order == "sequential" and self.world_size == 1:
             return rows.take(range(first, last))
-        return rows.take(self._places(first, last, rows.count))
+        return rows.take(self._places(epoch, first, last, rows.count))
 
-    def _places(self, first: int, last: int, size: int) -> NDArray[np.int64]:
+    def _places(self, epoch: int, first: int, last: int, size: int) -> NDArray[np.int64]:
         """From where to take what this rank has from first to last, of so many places."""
         block, start = divmod(first, ORDER_ROWS)
-        if start + last - first <= ORDER_ROWS:
-            return self._block(block, size)[start : start + last - first]
-        found = []
-        while first < last:
-            block, start = divmod(first, ORDER_ROWS)
-            stop = min(start + last - first, ORDER_ROWS)
-            found.append(self._block(block, size)[start:stop])
-            first += stop - start
-        return np.concatenate(found)
+        stop = start + last - first
+        if stop <= ORDER_ROWS:
+            return self._block(epoch, block, size)[start:stop]
+        blocks = range(block, -(-last // ORDER_ROWS))
+        return np.concatenate([self._block(epoch, block, size) for block in blocks])[start:stop]
 
-    def _block(self, block: int, size: int) -> NDArray[np.int64]:
+    def _block(self, epoch: int, block: int, size: int) -> NDArray[np.int64]:
         """Many places at a time, which are kept until others are wanted."""
         known = self._known
-        if known is not None and known[0] == (self._epoch, block):
+        if known is not None and known[0] == (epoch, block):
             return known[1]
         stop = min((block + 1) * ORDER_ROWS, self.rows)
         own = np.arange(block * ORDER_ROWS, stop, dtype=np.int64)
         places = own * self.world_size + self.rank
         if self.order == "shuffled":
-            places = permuted(places, size, [self.seed, self._epoch])
+            places = permuted(places, size, [self.seed, epoch])
         elif self.order == "random":
-            places = drawn(places, size, [self.seed, self._epoch])
-        self._known = (self._epoch, block), places
+            places = drawn(places, size, [self.seed, epoch])
+        self._known = (epoch, block), places
         return places
 
     def __iter__(self) -> Iterator[Pair | Packed]:
-        for number in self.remaining():
-            batch = self._batch(number)
-            # Before it is given away: a state that is taken then has the next one.
-            self.position = number + 1
-            yield batch
+        self._loop = loop = object()
+        is_last = False
+        while not is_last:
+            if self._loop is not loop:
+                raise RuntimeError(
+                    "another loop over these batches has begun; loops at the same time need "
+                    "batches of their own"
+                )
+            is_last = self._position + 1 == self._count
+            yield self._following()
+
+    def _following(self) -> Pair | Packed:
+        """The next batch. When it is given away, a state has the one behind it as the next."""
+        batch = self._batch(self._epoch, self._position)
+        self._position += 1
+        if self._position == self._count:
+            self._epoch, self._position = self._epoch + 1, 0
+        return batch
 
     def forever(self) -> Iterator[Pair | Packed]:
         """The batches of one epoch after another."""
         while True:
             yield from self
-
-
-class Source:
-    """What a data set takes its tokens from."""
-
-    def __init__(self, source: Any, offsets: ArrayLike | None, fingerprint: str | None) -> None:
-        self._given = fingerprint
-        self._offsets = offsets
-        self._path: str | None = None
-        if isinstance(source, (str, os.PathLike)):
-            path = os.fspath(source)
-            if os.path.isdir(path):
-                source = Shards(path)
-            else:
-                self._path = os.path.abspath(path)
-                source = np.load(path, mmap_mode="r", allow_pickle=False)
-        self._of: Any = source
-        if isinstance(source, Shards):
-            numbers = range(len(source.shards))
-            self.tokens = Tokens([source.tokens(number) for number in numbers])
-        else:
-            self.tokens = Tokens([ids_of(getattr(source, "tokens", source))])
-        if offsets is None and hasattr(source, "offsets"):
-            self._offsets = source.offsets if not isinstance(source, Shards) else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Files are mapped anew, not copied.
-        given = self._of if self._path is None else self._path
-        return Source, (given, self._offsets, self._given)
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """Where each document begins, and the last ends."""
-        if isinstance(self._of, Shards) and self._offsets is None:
-            return self._of.offsets.astype(np.int64)
-        if self._offsets is None:
-            raise ValueError("documents need offsets: where each begins, and the last ends")
-        offsets = np.asarray(self._offsets)
-        count = len(self.tokens)
-        if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype.kind not in "iu":
-            raise ValueError(
-                "offsets must be whole numbers in one dimension, one for each document and one more"
-            )
-        if offsets[0] != 0 or offsets[-1] != count or np.any(offsets[1:] < offsets[:-1]):
-            raise ValueError(f"offsets must rise from 0 to {count}, the number of tokens")
-        return offsets.astype(np.int64)
-
-    @property
-    def pad_id(self) -> int | None:
-        """The reserved id PAD, where it is known."""
-        return self._of.manifest["reserved"].get("PAD") if isinstance(self._of, Shards) else None
-
-    def fingerprint(self) -> str:
-        if self._given is not None:
-            return self._given
-        return str(self._of.fingerprint()) if hasattr(self._of, "fingerprint") else self._hash
-
-    @cached_property
-    def _hash(self) -> str:
-        """The SHA-256 of the tokens, whatever their type."""
-        digest = hashlib.sha256()
-        for array in self.tokens.arrays:
-            for start in range(0, len(array), ORDER_ROWS**2):
-                digest.update(array[start : start + ORDER_ROWS**2].astype("<u4").tobytes())
-        return digest.hexdigest()
-
-
-def ids_of(tokens: Any) -> NDArray[Any]:
-    """Tokens as an array of ids."""
-    ids = np.asarray(tokens)
-    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
-        raise ValueError(
-            f"tokens must be whole numbers in one dimension, not {ids.dtype} of the shape "
-            f"{ids.shape}"
-        )
-    if ids.dtype in ("uint16", "uint32"):
-        return np.ascontiguousarray(ids)
-    if ids.size and (ids.min() < 0 or ids.max() >= 2**32):
-        raise ValueError(f"ids are from 0 to {2**32 - 1}; there are {ids.min()} and {ids.max()}")
-    return ids.astype(np.uint32)
-
-
-def check_type(tokens: Tokens, dtype: str) -> None:
-    """ValueError for a type that does not hold all tokens that there may be."""
-    for array in tokens.arrays:
-        if not np.can_cast(array.dtype, dtype):
-            allowed = [name for name in DTYPES if np.can_cast(array.dtype, name)]
-            raise ValueError(f"tokens of {array.dtype.name} may be given as {allowed}, not {dtype}")

@@ -29,6 +29,7 @@ from tokbpe.patterns import Pattern
 from tokbpe.reading import WHOLE
 from tokbpe.sharding import write_shards
 from tokbpe.shards import Shards
+from tokbpe.sources import Files
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
 from tokbpe.vocabulary import Vocabulary
@@ -296,19 +297,26 @@ def inspect(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         **describe.facts(vocabulary, engines.get(), arguments.merges),
     }
     if arguments.corpus:
-        facts["corpus"] = measured(arguments.corpus, Tokenizer.from_vocabulary(vocabulary))
+        tokenizer = Tokenizer.from_vocabulary(vocabulary)
+        facts["corpus"] = measured(arguments.corpus, arguments.field, tokenizer)
     if arguments.json:
         yield json.dumps(facts, indent=2)
     else:
         yield from describe.lines(facts)
 
 
-def measured(names: Sequence[str], tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
-    """What a tokenizer makes of each file, and of all together."""
+def measured(names: Sequence[str], field: str, tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
+    """What a tokenizer makes of each path, and of all together.
+
+    field: what holds the text of records.
+    """
     found: dict[str, metrics.Measure] = {}
     for name in names:
-        with reading(name) as file, placed(name):
-            found[name] = metrics.measure(tokenizer, file.read())
+        if name == STANDARD:
+            with reading(name) as file, placed("standard input"):
+                found[name] = metrics.measure(tokenizer, file.read())
+        else:
+            found[name] = metrics.measure_of(tokenizer, Files(name, WHOLE, field, None))
     if len(found) > 1:
         found["all files"] = sum(found.values(), metrics.Measure())
     return {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokbpe import arguments, reading
 from tokbpe.arguments import Documents
 from tokbpe.record import Record
-from tokbpe.sources import Files, Given, Paths, Source, Text
+from tokbpe.sources import Files, Given, Paths, Source, Text, bytes_of
 
 TRAINING, VALIDATION, TEST = ROLES = ("training", "validation", "test")
 # What a summary shows of documents.
@@ -71,11 +71,7 @@ def surveyed(source: Source, budget: Budget, survey: Survey) -> Iterator[Text]:
                 f"{source.name(number)}: with this document the corpus has more than "
                 f"max_documents={number} documents"
             )
-        try:
-            data = arguments.document_bytes(document)
-        except UnicodeEncodeError as error:
-            error.reason += f" ({source.name(number)})"
-            raise
+        data = bytes_of(document, source, number)
         survey.add(data)
         if budget.bytes is not None and survey.bytes > budget.bytes:
             raise ValueError(
@@ -244,8 +240,7 @@ class Corpus:
         are nearly equal, or say the same in other words, are not seen as such. Each part keeps
         the order. ValueError for another than a training corpus, and if a part would be empty.
         """
-        if self._role != TRAINING:
-            raise ValueError(f"only a training corpus can be split, and this one is {self._role}")
+        check_divisible(self._role)
         shares = {VALIDATION: share(validation, "validation")}
         if test:
             shares[TEST] = share(test, "test")
@@ -342,6 +337,26 @@ def share(value: object, name: str) -> float:
     if not 0 < value < 1:
         raise ValueError(f"{name} must be between 0 and 1, not {value}")
     return float(value)
+
+
+def check_divisible(role: str) -> None:
+    """ValueError for data that are not there for training: those alone are split."""
+    if role != TRAINING:
+        raise ValueError(f"only training data can be split, and these are {role} data")
+
+
+def tail_of(count: int, validation: object) -> int:
+    """How many of so many tokens, the last ones, are kept for validation.
+
+    validation: which share of them, or how many.
+    """
+    if arguments.as_index(validation) is None:
+        kept = max(round(share(validation, "validation") * count), 1)
+    else:
+        kept = arguments.whole_number(validation, "validation", 1, arguments.HIGHEST_COUNT)
+    if kept >= count:
+        raise ValueError(f"of {count} tokens {kept} for validation leave none for training")
+    return kept
 
 
 def parted(corpus: Corpus, shares: Mapping[str, float], seed: int) -> NDArray[np.uint8]:

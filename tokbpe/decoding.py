@@ -19,8 +19,21 @@ class DocumentDecoder:
         self.pieces = tuple(vocabulary.pieces())
         self.unknown = None if vocabulary.unknown is None else UNKNOWN
 
-    def decode(self, ids: Iterable[int], skip_special: bool, show_reserved: bool) -> bytes:
-        """The bytes of ids. Reserved ids are left out or, in a text, shown as `<|NAME|>`."""
+    def decode(
+        self,
+        ids: Iterable[int],
+        skip_special: bool,
+        show_reserved: bool,
+        max_bytes: int | None = None,
+    ) -> bytes:
+        """The bytes of ids. Reserved ids are left out or, in a text, shown as `<|NAME|>`.
+
+        max_bytes: ValueError for more than these; None: any number.
+        """
+        if max_bytes is not None:
+            ids = list(arguments.ids(ids))
+            shown = self.instead[skip_special] if skip_special or show_reserved else {}
+            self.check_size(ids, shown, max_bytes)
         table = self.skipped if skip_special else self.shown if show_reserved else self.raw
         if self.vocabulary.unit != "word":
             return self.engine.decode(ids, table)
@@ -29,6 +42,19 @@ class DocumentDecoder:
         # The last word's marker goes, but not a space that a special token is spelled with.
         spelled = not skip_special and ids and ids[-1] in self.vocabulary.special_tokens.values()
         return data if spelled else data.removesuffix(MARKER)
+
+    def check_size(self, ids: list[int], instead: Mapping[int, bytes], max_bytes: int) -> None:
+        """ValueError for ids that stand for more than so many bytes."""
+        most = arguments.whole_number(max_bytes, "max_bytes", 0, arguments.HIGHEST_COUNT)
+        size = 0
+        for position, id in enumerate(ids):
+            piece = self.piece(id, position)
+            size += len(instead.get(int(id), piece))
+            if size > most:
+                raise ValueError(
+                    f"with id {id} at position {position} there are {size} bytes, more than "
+                    f"max_bytes={most}"
+                )
 
     def piece(self, id: int, position: int) -> bytes:
         """The bytes of an id that stands at `position`."""

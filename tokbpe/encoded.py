@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, count_work, states
 from tokbpe.blocks import Encoding
-from tokbpe.corpus import TRAINING, VALIDATION, Corpus, share
+from tokbpe.corpus import TRAINING, VALIDATION, Corpus, check_divisible, tail_of
 from tokbpe.progress import Progress, reporting
 from tokbpe.reading import Block
 from tokbpe.record import MOST_HASHES
@@ -73,16 +73,9 @@ class EncodedCorpus:
         A document that is cut has a part in both. Nothing is copied. The tokenizer may have seen
         what is kept: `Corpus.split`, before it is fitted, divides whole documents instead.
         """
-        if self.role != TRAINING:
-            raise ValueError(f"only training data can be split, and these are {self.role} data")
+        check_divisible(self.role)
         count = len(self.tokens)
-        if arguments.as_index(validation) is None:
-            kept = max(round(share(validation, "validation") * count), 1)
-        else:
-            kept = arguments.whole_number(validation, "validation", 1, arguments.HIGHEST_COUNT)
-        if kept >= count:
-            raise ValueError(f"of {count} tokens {kept} for validation leave none for training")
-        place = count - kept
+        place = count - tail_of(count, validation)
         # A document that ends at the place, with or without tokens, is training data.
         beyond = int(np.searchsorted(self.offsets, np.uint64(place), "right"))
         before = self.offsets[:beyond]

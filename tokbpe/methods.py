@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, engines, patterns, tables
+from tokbpe import arguments, bounds, engines, patterns, tables
 from tokbpe import progress as progresses
 from tokbpe.arguments import Documents
 from tokbpe.corpus import for_training
@@ -54,8 +54,12 @@ class Options:
     progress: Progress = False
     threads: int | None = None
     on_interrupt: str = "raise"
+    max_pair_types: int | None = None
+    max_merge_work: int | None = None
 
     def __post_init__(self) -> None:
+        bounds.bound(self.max_pair_types, "max_pair_types")
+        bounds.bound(self.max_merge_work, "max_merge_work")
         arguments.names(self.special_tokens, "special_tokens")
         arguments.names(self.reserved, "reserved")
         if self.special_ids is not None:
@@ -153,11 +157,16 @@ def learn(training: Training, options: Options) -> Vocabulary:
 
 def learned_merges(training: Mapping[str, Any], options: Options) -> Merges:
     """The merges that the engine learns, and their counts."""
+    bounds.check_pair_types(training["sequences"], options.max_pair_types)
+    engine = engines.get(options.engine)
+    learn = engine.train
+    if options.max_merge_work is not None:
+        learn = partial(bounds.train, engine, options.max_merge_work)
     found: list[Merges] = []
     try:
         with reporting(options.progress, "merge") as report:
             train = partial(
-                engines.get(options.engine).train,
+                learn,
                 **training,
                 progress=report,
                 threads=options.threads,
@@ -196,8 +205,9 @@ def warn_if_smaller(
 def learn_steps(training: Training, options: Options) -> Iterator[Merge]:
     """The merges one by one; their ids follow the base."""
     pieces = [piece or b"" for piece in training.base.pieces()]
+    bounds.check_pair_types(training.rows, options.max_pair_types)
     steps = engines.get(options.engine).train_steps(**training.arguments(), threads=options.threads)
-    for (left, right), count in steps:
+    for (left, right), count in bounds.within(steps, options.max_merge_work):
         pieces.append(pieces[left] + pieces[right])
         yield Merge(len(pieces) - 1, pieces[left], pieces[right], count)
 

@@ -5,7 +5,7 @@ compared; by byte of text they can.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, reading
 from tokbpe.arguments import Documents
-from tokbpe.reading import BLOCK_BYTES
+from tokbpe.corpus import Corpus
+from tokbpe.files import naming
+from tokbpe.reading import BLOCK_BYTES, Block
+from tokbpe.sources import Given, Source, bytes_of
 from tokbpe.tokenizer import Tokenizer
 
 LARGEST_TABLE = 2**24
@@ -52,20 +55,35 @@ class Measure:
 
 
 def measure(tokenizer: Tokenizer, corpus: Documents) -> Measure:
-    """What a tokenizer makes of a corpus: a `str` or bytes, which is one document, or an iterable
-    of documents. What is no UTF-8 counts as part of a word."""
+    """What a tokenizer makes of a corpus: a `Corpus`, a `str` or bytes, which is one document, or
+    an iterable of documents. What is no UTF-8 counts as part of a word. ValueError, naming the
+    document, for one that cannot be encoded."""
+    return measure_of(tokenizer, corpus if isinstance(corpus, Corpus) else Given(corpus))
+
+
+def measure_of(tokenizer: Tokenizer, source: Source) -> Measure:
+    """The same for the documents of a source, with their names there."""
     total = Measure()
-    for block in reading.grouped(arguments.documents(corpus), BLOCK_BYTES):
-        total += measured(tokenizer, block.texts)
+    documents = (bytes_of(text, source, number) for number, text in enumerate(source))
+    for block in reading.grouped(documents, BLOCK_BYTES):
+        total += measured(tokenizer, block, source.name)
     return total
 
 
-def measured(tokenizer: Tokenizer, documents: list[bytes]) -> Measure:
+def measured(tokenizer: Tokenizer, block: Block, name: Callable[[int], str]) -> Measure:
+    documents = block.texts
+    try:
+        tokens = int(tokenizer.count_batch(documents).sum())
+    except ValueError:
+        for number, document in enumerate(documents, block.number):
+            with naming(name(number)):
+                tokenizer.count(document)
+        raise
     return Measure(
         len(documents),
         sum(map(len, documents)),
         sum(len(document.decode("utf-8", "replace").split()) for document in documents),
-        int(tokenizer.count_batch(documents).sum()),
+        tokens,
     )
 
 
@@ -86,7 +104,11 @@ def bits_per_byte(loss: float, bytes: int) -> float:
     bytes: of the text, or of the tokens that were predicted; see `token_bytes`.
     """
     size = arguments.whole_number(bytes, "bytes", 1, arguments.HIGHEST_COUNT)
-    if not math.isfinite(loss) or loss < 0:
+    try:
+        is_loss = math.isfinite(loss) and loss >= 0
+    except TypeError:
+        raise TypeError(f"a loss is a number, not {arguments.type_name(loss)}") from None
+    if not is_loss:
         raise ValueError(f"a loss is 0 or more, and finite, not {loss}")
     return float(loss) / math.log(2) / size
 

@@ -4,15 +4,15 @@ A position is an input and its target, the next token. A document of n tokens ha
 in a stream the last token of a document has one as well, the first of the next document.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids: TypeAlias = NDArray[Any]
+from tokbpe.tokens import Ids, Tokens
+
 PADDING = 0  # the segment of what is no document
 
 
@@ -38,60 +38,6 @@ class Packed(NamedTuple):
     targets: Ids
     mask: NDArray[np.bool_]
     segments: NDArray[np.int32]
-
-
-class Tokens:
-    """Arrays of tokens, one after another, as one."""
-
-    def __init__(self, arrays: Sequence[Ids]) -> None:
-        self.arrays = [array for array in arrays if len(array)]
-        self.starts = [0, *accumulate(map(len, self.arrays))]
-        self._windows: dict[tuple[int, int], Ids] = {}
-
-    def __len__(self) -> int:
-        return self.starts[-1]
-
-    def copy_into(self, out: Ids, start: int) -> None:
-        """The tokens from a place on, as many as `out` has."""
-        number = bisect_right(self.starts, start) - 1
-        start -= self.starts[number]
-        part = self.arrays[number][start : start + len(out)]
-        done = len(part)
-        out[:done] = part
-        while done < len(out):
-            number += 1
-            part = self.arrays[number][: len(out) - done]
-            out[done : done + len(part)] = part
-            done += len(part)
-
-    def windows(self, starts: NDArray[np.int64], size: int, dtype: str) -> Ids:
-        """Windows of so many tokens: [starts, size]."""
-        if len(self.arrays) == 1:
-            return self._windows_of(0, starts, size).astype(dtype, copy=False)
-        out = np.empty((len(starts), size), dtype)
-        first = np.searchsorted(self.starts, starts, "right") - 1
-        whole = first == np.searchsorted(self.starts, starts + size, "left") - 1
-        for number in np.unique(first[whole]).tolist():
-            rows = np.flatnonzero(whole & (first == number))
-            out[rows] = self._windows_of(number, starts[rows] - self.starts[number], size)
-        for row in np.flatnonzero(~whole).tolist():
-            self.copy_into(out[row], int(starts[row]))
-        return out
-
-    def _windows_of(self, number: int, starts: NDArray[np.int64], size: int) -> Ids:
-        """Windows in one of the arrays."""
-        array = self.arrays[number]
-        if (number, size) not in self._windows:
-            # All windows, each as one item, which is copied faster than so many of its own.
-            item = np.dtype((np.void, size * array.itemsize))
-            count = len(array) - size + 1
-            self._windows[number, size] = np.ndarray((count,), item, array, 0, array.strides)
-        array[starts]  # fetches what is far from each other at once: a quarter less time
-        found: Ids = self._windows[number, size][starts]
-        return found.view(array.dtype).reshape(len(starts), size)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tokens, (self.arrays,)
 
 
 class Rows(Protocol):
@@ -126,7 +72,7 @@ class Stream:
         start: int,
         stop: int,
         context: int,
-        dtype: str,
+        dtype: "np.dtype[Any]",
         offsets: NDArray[np.int64] | None,
     ) -> None:
         self.tokens, self.start, self.stop = tokens, start, stop
@@ -148,8 +94,7 @@ class Stream:
         return self.shaped(self.stop - self.left_over - 1, 1, self.left_over)
 
     def shaped(self, start: int, rows: int, context: int) -> Pair | Packed:
-        flat = np.empty(rows * context + 1, self.dtype)
-        self.tokens.copy_into(flat, start)
+        flat = self.tokens.part(start, rows * context + 1, self.dtype)
         pair = Pair(flat[:-1].reshape(rows, context), flat[1:].reshape(rows, context))
         if self.offsets is None:
             return pair
@@ -186,7 +131,7 @@ class Documents:
         row_offsets: NDArray[np.int64],
         left_over: int,
         context: int,
-        dtype: str,
+        dtype: "np.dtype[Any]",
         pad_id: int,
     ) -> None:
         self.tokens, self.chunks, self.row_offsets = tokens, chunks, row_offsets
@@ -196,25 +141,32 @@ class Documents:
         self.left_over = left_over
 
     def take(self, rows: NDArray[np.int64] | range) -> Packed:
-        shape = len(rows), self.context
-        inputs = np.full(shape, self.pad_id, self.dtype)
-        targets = np.full(shape, self.pad_id, self.dtype)
-        segments = np.zeros(shape, np.int32)
-        for row, number in enumerate(rows):
-            done = 0
-            first, last = self.row_offsets[number : number + 2].tolist()
-            for segment, chunk in enumerate(range(first, last), 1):
-                start, size = int(self.chunks.starts[chunk]), int(self.chunks.sizes[chunk])
-                part = np.empty(size + 1, self.dtype)
-                self.tokens.copy_into(part, start)
-                inputs[row, done : done + size] = part[:-1]
-                targets[row, done : done + size] = part[1:]
-                segments[row, done : done + size] = segment
-                done += size
-        return Packed(inputs, targets, segments != PADDING, segments)
+        rows = np.asarray(rows)
+        first = self.row_offsets[rows]
+        counts = self.row_offsets[rows + 1] - first  # of chunks; each row has one
+        number = places_in_runs(counts)
+        chunks = np.repeat(first, counts) + number
+        sizes = self.chunks.sizes[chunks]
+        places = np.repeat(self.chunks.starts[chunks], sizes) + places_in_runs(sizes)
+        # Rows are filled from the left, so their positions are in order those of the chunks.
+        filled = np.add.reduceat(sizes, np.cumsum(counts) - counts)
+        mask = np.arange(self.context) < filled[:, None]
+        inputs = np.full(mask.shape, self.pad_id, self.dtype)
+        targets = inputs.copy()
+        segments = np.full(mask.shape, PADDING, np.int32)
+        inputs[mask] = self.tokens.at(places)
+        targets[mask] = self.tokens.at(places + 1)
+        segments[mask] = np.repeat(number + 1, sizes)
+        return Packed(inputs, targets, mask, segments)
 
     def drawn(self, draws: Draws) -> Packed:
         return self.take(draws(self.count))
+
+
+def places_in_runs(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each in its run, for runs of so many: [2, 3] -> [0, 1, 0, 1, 2]"""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def chunks_of(offsets: NDArray[np.int64], context: int, crop: bool) -> tuple[Chunks, int]:
@@ -228,7 +180,7 @@ def chunks_of(offsets: NDArray[np.int64], context: int, crop: bool) -> tuple[Chu
     if crop:
         pieces = np.minimum(pieces, 1)
     document = np.repeat(np.arange(len(positions)), pieces)
-    number = np.arange(len(document)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    number = places_in_runs(pieces)
     starts = offsets[:-1][document] + number * context
     sizes = np.minimum(context, positions[document] - number * context)
     return Chunks(starts, sizes), int(positions.sum() - sizes.sum())
@@ -248,7 +200,7 @@ def best_fit(chunks: Chunks, context: int) -> tuple[Chunks, NDArray[np.int64]]:
     """
     order = np.argsort(-chunks.sizes, kind="stable")
     row_of = np.empty(len(order), np.int64)
-    waiting: list[list[int]] = [[] for _ in range(context + 1)]  # rows by the room in them
+    waiting: dict[int, list[int]] = defaultdict(list)  # rows by the room in them
     rooms = 0  # a bit for each room that some row has
     rows = 0
     for chunk, size in zip(order.tolist(), chunks.sizes[order].tolist()):

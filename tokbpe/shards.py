@@ -304,6 +304,10 @@ def check_fields(plain: Mapping[str, Any]) -> None:
             )
         for name in ("tokens", "documents"):
             arguments.whole_number(shard[name], f"{name} of a shard", 0, 2**62)
+    names = [shard["name"] for shard in plain["shards"]]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the manifest has the shard {twice!r} twice")
     for name in ("tokens", "documents"):
         if sum(shard[name] for shard in plain["shards"]) != plain[name]:
             raise ValueError(f"the {name} of the shards are not {plain[name]} together")

@@ -46,6 +46,15 @@ class Source(Protocol):
     def name(self) -> Callable[[int], str]: ...
 
 
+def bytes_of(document: Text, source: Source, number: int) -> bytes:
+    """The bytes of a document of a source; a UnicodeEncodeError names it."""
+    try:
+        return arguments.document_bytes(document)
+    except UnicodeEncodeError as error:
+        error.reason += f" ({source.name(number)})"
+        raise
+
+
 class Given:
     """Documents as a caller gives them: a text or bytes, or an iterable of these."""
 

@@ -91,6 +91,9 @@ class Tokenizer(TokenizerFiles):
         depend on it.
     on_interrupt: what Ctrl-C does. "raise": KeyboardInterrupt, within a second; "keep": so it
         does while the corpus is read, but what merges are learned by then are the tokenizer.
+    max_pair_types: how many different pairs of neighbors the corpus may have before anything is
+        merged; max_merge_work: how many pairs may be merged in all, which is the sum of
+        `merge_counts`. A ValueError names the bound that is passed. None: any number.
     cache_bytes: see the property, by which it can be changed.
 
     Raises TypeError or ValueError, naming the value, for arguments of the wrong type or out of
@@ -128,6 +131,8 @@ class Tokenizer(TokenizerFiles):
         progress: Progress = False,
         threads: int | None = None,
         on_interrupt: str = "raise",
+        max_pair_types: int | None = None,
+        max_merge_work: int | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         limit = arguments.cache_bytes(cache_bytes)
@@ -144,6 +149,8 @@ class Tokenizer(TokenizerFiles):
             progress=progress,
             threads=threads,
             on_interrupt=on_interrupt,
+            max_pair_types=max_pair_types,
+            max_merge_work=max_merge_work,
         )
         vocabulary = methods.train(method, corpus, options)
         methods.finish(lambda: self._open(vocabulary, engine), on_interrupt)
@@ -212,6 +219,8 @@ class Tokenizer(TokenizerFiles):
         progress: Progress = False,
         threads: int | None = None,
         on_interrupt: str = "raise",
+        max_pair_types: int | None = None,
+        max_merge_work: int | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> "Tokenizer":
         """The tokenizer that is learned from a corpus whose pieces are counted: what training on
@@ -244,6 +253,8 @@ class Tokenizer(TokenizerFiles):
             progress=progress,
             threads=threads,
             on_interrupt=on_interrupt,
+            max_pair_types=max_pair_types,
+            max_merge_work=max_merge_work,
         )
         vocabulary = methods.train_counts(method, counts, options)
         tokenizer = methods.finish(lambda: cls.from_vocabulary(vocabulary, engine), on_interrupt)
@@ -954,12 +965,21 @@ class Tokenizer(TokenizerFiles):
 
     # Decoding
 
-    def decode(self, ids: Iterable[int], errors: str = "strict", skip_special: bool = False) -> str:
+    def decode(
+        self,
+        ids: Iterable[int],
+        errors: str = "strict",
+        skip_special: bool = False,
+        *,
+        max_bytes: int | None = None,
+    ) -> str:
         """The text of ids: any iterable of whole numbers. A reserved id shows as `<|NAME|>`.
 
         errors: bytes that are no UTF-8 are a UnicodeDecodeError ("strict"), or U+FFFD
             ("replace").
         skip_special: leaves reserved ids and special tokens out.
+        max_bytes: how many bytes the ids may stand for; a ValueError names this bound and the id
+            that passes it, before anything is decoded. None: any number.
 
         TypeError or ValueError, naming id and position, for what is no id; with the methods
         "char" and "word" a whole number that is none reads as `<UNK>`.
@@ -972,19 +992,29 @@ class Tokenizer(TokenizerFiles):
         '�'
         """
         arguments.choice(errors, "errors", arguments.ERRORS)
-        return self._decoder.decode(ids, skip_special, True).decode("utf-8", errors)
+        return self._decoder.decode(ids, skip_special, True, max_bytes).decode("utf-8", errors)
 
-    def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
-        """The bytes of ids: any iterable of whole numbers. Reserved ids are left out."""
-        return self._decoder.decode(ids, skip_special, False)
+    def decode_bytes(
+        self, ids: Iterable[int], skip_special: bool = False, *, max_bytes: int | None = None
+    ) -> bytes:
+        """The bytes of ids: any iterable of whole numbers. Reserved ids are left out. `max_bytes`
+        is that of `decode`."""
+        return self._decoder.decode(ids, skip_special, False, max_bytes)
 
     def decode_batch(
-        self, batch: Iterable[Iterable[int]], errors: str = "strict", skip_special: bool = False
+        self,
+        batch: Iterable[Iterable[int]],
+        errors: str = "strict",
+        skip_special: bool = False,
+        *,
+        max_bytes: int | None = None,
     ) -> list[str]:
         """What `decode` gives for each row of ids; an error names the index of the row."""
         arguments.choice(errors, "errors", arguments.ERRORS)
         self._vocabulary  # noqa: B018  (an error if it is closed)
-        return arguments.each(lambda ids: self.decode(ids, errors, skip_special), batch, "row")
+        return arguments.each(
+            lambda ids: self.decode(ids, errors, skip_special, max_bytes=max_bytes), batch, "row"
+        )
 
     def id_to_piece(self, id: int) -> bytes:
         """The bytes of an id: a special token's spelling, b"" for a reserved id. Errors as in
@@ -1045,6 +1075,8 @@ class Tokenizer(TokenizerFiles):
         progress: Progress = False,
         threads: int | None = None,
         on_interrupt: str = "raise",
+        max_pair_types: int | None = None,
+        max_merge_work: int | None = None,
     ) -> "Tokenizer":
         """A tokenizer with all these ids, and more merges learned on another corpus.
 
@@ -1060,6 +1092,8 @@ class Tokenizer(TokenizerFiles):
             progress=progress,
             threads=threads,
             on_interrupt=on_interrupt,
+            max_pair_types=max_pair_types,
+            max_merge_work=max_merge_work,
         )
         vocabulary = continuing.extended(self._vocabulary, corpus, options)
         return methods.finish(lambda: self._like(vocabulary), on_interrupt)

@@ -199,6 +199,15 @@ def accept_decoding(decoding: argparse.ArgumentParser) -> None:
     )
 
 
+def accept_field(reading: argparse.ArgumentParser) -> None:
+    reading.add_argument(
+        "--field",
+        metavar="NAME",
+        default="text",
+        help="what holds the text of a document in .jsonl and .parquet files (text)",
+    )
+
+
 def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
     accept_tokenizer(inspecting)
     inspecting.add_argument(
@@ -210,11 +219,13 @@ def accept_inspecting(inspecting: argparse.ArgumentParser) -> None:
     )
     inspecting.add_argument(
         "--corpus",
-        metavar="FILE",
+        metavar="PATH",
         nargs="+",
         default=[],
-        help="text to measure: bytes per token, tokens per word",
+        help="what to measure, bytes per token and tokens per word: files, globs, folders; text, "
+        ".jsonl or .parquet, also as .gz or .zst",
     )
+    accept_field(inspecting)
     inspecting.add_argument("--json", action="store_true", help="as one JSON object")
 
 
@@ -231,12 +242,7 @@ def accept_sharding(sharding: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FOLDER", required=True, help="where the shards are to be"
     )
     accept_encoded(sharding)
-    sharding.add_argument(
-        "--field",
-        metavar="NAME",
-        default="text",
-        help="what holds the text of a document in .jsonl and .parquet files (text)",
-    )
+    accept_field(sharding)
     sharding.add_argument(
         "--role", choices=ROLES, default=ROLES[0], help=f"what the documents are for ({ROLES[0]})"
     )
@@ -488,7 +494,7 @@ HELP = {
         "(frame), whether all bytes come back (lossless), fingerprint, trainings, first merges;\n"
         "and pieces that do not encode to themselves: those that no text yields (never made), and\n"
         "those that the pattern cuts, so that at most a longer text yields them (cut alone). With\n"
-        "--corpus also what it makes of each file: bytes, words, tokens, bytes per token\n"
+        "--corpus also what it makes of each path: bytes, words, tokens, bytes per token\n"
         "(compression), tokens per word (fertility).",
         "tokbpe inspect my.tokbpe --corpus english.txt german.txt",
         accept_inspecting,
