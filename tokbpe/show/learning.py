@@ -18,7 +18,7 @@ from tokbpe.show.shown import Token
 
 Weighted: TypeAlias = Documents | PieceCounts | Mapping[Document, int]
 
-STEPS = 100  # of a training, unless the caller says otherwise
+STEPS = 100  # of a training, unless the caller says otherwise; and in a notebook at most
 MOST_DOCUMENTS = 1_000_000  # of a mapping
 SYMBOLS = 24  # of a table of pairs, in a row and in a column
 
@@ -114,8 +114,10 @@ class TrainingRun:
 
     def _repr_html_(self) -> str:
         header = ("step", "pair", "count", "tied", "new token", "id", "pieces changed")
-        body = [self.row(number, step) for number, step in enumerate(self.steps, 1)]
+        body = [self.row(number, step) for number, step in enumerate(self.steps[:STEPS], 1)]
         more = "" if self.complete else " More merges follow."
+        if len(body) < len(self.steps):
+            more += f" The first {len(body)} are shown."
         text = (
             f"{markup.count(len(self.steps), 'merge')}, {markup.count(len(self.rows), 'piece')} "
             f"with {sum(self.weights):,} occurrences, tie rule {self.tie_break}.{more}"

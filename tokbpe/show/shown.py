@@ -50,12 +50,11 @@ class Token:
         parts += filter(None, [pieces.names(self.piece[:LONGEST])])
         return ", ".join(parts)
 
-    def html(self, number: int, role: str = "") -> str:
-        """The token as HTML; its color tells its number from those of its neighbors."""
-        background, ink = colors.TINTS[number % len(colors.TINTS)], colors.INK
+    def colors(self, number: int) -> tuple[str, str]:
+        """Background and text color; they tell a token from its neighbors, by its number."""
         if self.kind != "piece":
-            background, ink = colors.SPECIAL, colors.SPECIAL_INK
-        return self.on(background, ink, role)
+            return colors.SPECIAL, colors.SPECIAL_INK
+        return colors.TINTS[number % len(colors.TINTS)], colors.INK
 
     def on(self, background: str, ink: str, role: str = "") -> str:
         """The token as HTML in these colors."""
@@ -66,10 +65,13 @@ class Token:
             shown = pieces.marked_up(self.piece, self.unit)
         # Text that runs from right to left must not change the order of tokens.
         direction = "" if self.piece.isascii() else ' dir="auto"'
+        # Only what has a role can have a name.
+        name = (
+            f' role="{role}" aria-label="{html.escape(self.plain)}, id {self.id}"' if role else ""
+        )
         return (
-            f'<code{role}{direction} title="{html.escape(self.title)}" '
-            f'aria-label="{html.escape(self.plain)}, id {self.id}" style="{markup.TOKEN}'
-            f'background:{background};color:{ink}">{shown}</code>'
+            f'<code{name}{direction} title="{html.escape(self.title)}" '
+            f'style="{markup.TOKEN}background:{background};color:{ink}">{shown}</code>'
         )
 
 
@@ -112,7 +114,9 @@ class Tokens:
 
     def html(self) -> str:
         """The tokens as HTML, without a note."""
-        drawn = [token.html(number, ' role="listitem"') for number, token in enumerate(self.shown)]
+        drawn = [
+            token.on(*token.colors(number), "listitem") for number, token in enumerate(self.shown)
+        ]
         for first, last, characters in split_characters([token.piece for token in self.shown]):
             drawn[first] = "<ruby>" + drawn[first]
             label = html.escape(pieces.plain(characters.encode("utf-8")))
@@ -203,6 +207,8 @@ def split_characters(shown: Sequence[bytes]) -> Iterator[tuple[int, int, str]]:
 
 def parted(shown: Sequence[bytes]) -> Iterator[tuple[int, int, str]]:
     """Each character that several pieces hold together, with the first and the last of these."""
+    # Of a long piece its ends alone: what stands between is shared with no other.
+    shown = [piece if len(piece) < 8 else piece[:3] + b"." + piece[-3:] for piece in shown]
     ends = [*accumulate(map(len, shown))]
     number = place = 0
     for character in b"".join(shown).decode("utf-8", "surrogateescape"):

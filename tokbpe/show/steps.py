@@ -12,7 +12,8 @@ from tokbpe.tokenizer import Tokenizer
 from tokbpe.vocabulary import Vocabulary
 
 MOST_SYMBOLS = 2000  # of a text whose steps are kept
-SHOWN = 100  # steps in a notebook
+SHOWN = 100  # steps in a notebook, each with so many tokens around the new one:
+AROUND = 20
 
 reference: Any = engines.get("reference")
 tables: WeakKeyDictionary[Vocabulary, Any] = WeakKeyDictionary()
@@ -78,10 +79,14 @@ class MergeSteps(Sequence[State]):
         return markup.table(header, rows, right="step rank") + markup.note(text)
 
     def row(self, number: int, state: State) -> list[str]:
+        first = max((state.place or 0) - AROUND, 0)
+        ids = state.ids[first : first + 2 * AROUND]
         drawn = "".join(
             token.on(colors.TINTS[0] if place == state.place else colors.PLAIN, colors.INK)
-            for place, token in enumerate(self.tokens(state.ids))
+            for place, token in enumerate(self.tokens(ids), first)
         )
+        before = "... " if first else ""
+        drawn = before + drawn + (" ..." if first + len(ids) < len(state.ids) else "")
         if state.pair is None:
             return [str(number), "", "", drawn]
         left, right = (token.on(colors.PLAIN, colors.INK) for token in self.tokens(state.pair))

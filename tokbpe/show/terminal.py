@@ -4,7 +4,6 @@ import io
 import os
 from typing import Any
 
-from tokbpe.show import colors
 from tokbpe.show.shown import Tokens
 
 MISSING = 'colors need rich: pip install "tokbpe[terminal]"'
@@ -30,9 +29,7 @@ def colored(tokens: Tokens) -> str:
         raise ImportError(MISSING) from error
     text = Text()
     for number, token in enumerate(tokens.shown):
-        background, ink = colors.TINTS[number % len(colors.TINTS)], colors.INK
-        if token.kind != "piece":
-            background, ink = colors.SPECIAL, colors.SPECIAL_INK
+        background, ink = token.colors(number)
         text.append(token.plain, style=f"{ink} on {background}")
         if b"\n" in token.piece:
             text.append("\n")
