@@ -338,6 +338,11 @@ def test_wrong_input_is_told():
         show.tokens(bpe, "a\ud800")
     with pytest.raises(ValueError, match="999"):
         show.tokens(bpe, [97, 999])
+    for wrong in (1.0, True, "a", None):
+        with pytest.raises(TypeError, match="position 1"):
+            show.tokens(bpe, [97, wrong])
+    with pytest.raises(ValueError, match="position 1500"):
+        show.tokens(bpe, [*[97] * 1500, -1])
     with pytest.raises(TypeError, match="ids are not encoded.*bos"):
         show.tokens(bpe, [97], bos=True)
     with pytest.raises(ValueError, match="limit"):

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokbpe import arguments
 from tokbpe.arguments import BUFFER_TYPES
@@ -82,9 +83,11 @@ class Tokens:
         tokens, which are seen.
     """
 
-    def __init__(self, tokenizer: Tokenizer, ids: Iterable[int], limit: int = SHOWN) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, ids: NDArray[np.uint32] | list[int], limit: int
+    ) -> None:
         most = arguments.whole_number(limit, "limit", 0, 2**31 - 1)
-        self.ids = ids if isinstance(ids, np.ndarray) else list(arguments.ids(ids))
+        self.ids = ids
         self.shown = shown_tokens(tokenizer, self.ids[:most])
 
     def __len__(self) -> int:
@@ -153,16 +156,16 @@ def tokens(
         return Tokens(tokenizer, tokenizer.encode_array(text, **options), limit)
     if options:
         raise TypeError(f"ids are not encoded: {sorted(options)} are options for a text")
-    return Tokens(tokenizer, text, limit)
+    ids = list(arguments.ids(text))
+    tokenizer.decode_bytes(ids)  # an error for what is no id names its position
+    return Tokens(tokenizer, ids, limit)
 
 
 def shown_tokens(tokenizer: Tokenizer, ids: Iterable[int]) -> list[Token]:
     """Ids with what is to be shown of each."""
-    known = list(map(int, arguments.ids(ids)))
-    tokenizer.decode_bytes(known)  # an error for what is no id names its position
     vocabulary = tokenizer._vocabulary
     kinds = kinds_of(vocabulary)
-    return [token_of(tokenizer, vocabulary, kinds, id) for id in known]
+    return [token_of(tokenizer, vocabulary, kinds, int(id)) for id in ids]
 
 
 def kinds_of(vocabulary: Vocabulary) -> dict[int, str]:
