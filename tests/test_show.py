@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
-from tokbpe import PieceCounts, Tokenizer, cli, metrics, reference, show
+from tokbpe import PieceCounts, Tokenizer, cli, methods, metrics, reference, show
 from tokbpe.show import colors, pieces, terminal
 from tokbpe.vocabulary import Vocabulary
 
@@ -460,6 +460,29 @@ def test_many_steps_are_cut():
     assert f"{len(steps) - 1:,} merges, of which the last {len(steps) - 100:,} are left out" in page
 
 
+class Own:
+    """A method that merges do not describe."""
+
+    name, number = "own", 99
+
+    def train(self, corpus, options):
+        return Vocabulary("own", (b"a",))
+
+    def encoder(self, vocabulary):
+        return self
+
+    def encode(self, data):
+        return [0] * len(data)
+
+
+def test_a_method_that_merges_do_not_describe(monkeypatch):
+    monkeypatch.setitem(methods.METHODS, "own", Own())
+    own = Tokenizer("aa", method="own")
+    assert str(show.tokens(own, "aa")) == "[a][a]"
+    with pytest.raises(ValueError, match="merges do not describe how the method 'own' encodes"):
+        show.merge_steps(own, "aa")
+
+
 def test_steps_of_a_long_text_are_refused():
     with pytest.raises(ValueError, match="2,001 symbols; the steps of at most 2,000"):
         show.merge_steps(byte, "a" * 2001)
@@ -784,6 +807,13 @@ def test_plots_draw_on_axes_that_are_given(pyplot):
 
     assert [*plots(new_axes).values()] == [ax.figure for ax in given]
     pyplot.close("all")
+
+
+def test_plots_need_tokenizers():
+    with pytest.raises(ValueError, match="no tokenizers"):
+        show.plot_compression({}, "a")
+    with pytest.raises(TypeError, match="mapping from name to tokenizer, not list"):
+        show.plot_merge_counts([bpe])
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tokbpe import arguments, metrics
 from tokbpe.arguments import Documents
 from tokbpe.metrics import Measure
-from tokbpe.show.shown import kinds_of
+from tokbpe.show.shown import checked_names, kinds_of
 from tokbpe.symbols import MARKER
 from tokbpe.tokenizer import Tokenizer
 
@@ -115,11 +115,7 @@ def default_sizes(tokenizer: Tokenizer) -> list[int]:
 
 def languages(tokenizers: Mapping[str, Tokenizer], corpora: Mapping[str, Documents]) -> Languages:
     """What tokenizers, by name, make of corpora, by name, such as one for each language."""
-    if not isinstance(tokenizers, Mapping):
-        raise TypeError(
-            f"tokenizers must be a mapping from name to tokenizer, "
-            f"not {arguments.type_name(tokenizers)}"
-        )
+    checked_names(tokenizers)
     documents = {name: kept(corpus) for name, corpus in corpora.items()}
     measures = [[*metrics.measures(each, documents).values()] for each in tokenizers.values()]
     return Languages([*tokenizers], [*documents], measures)

@@ -13,6 +13,7 @@ import numpy as np
 from tokbpe.arguments import Documents
 from tokbpe.show import colors, figures
 from tokbpe.show.learning import PairTable
+from tokbpe.show.shown import checked_names
 from tokbpe.tokenizer import Tokenizer
 
 Axes: TypeAlias = Any  # matplotlib's
@@ -29,7 +30,7 @@ def plot_merge_counts(
 ) -> Figure:
     """How often each pair stood in the corpus when it was merged, against its rank, both on
     logarithmic scales; see `merge_counts`. Several tokenizers have names."""
-    named = tokenizers if isinstance(tokenizers, Mapping) else {"": tokenizers}
+    named = by_name(tokenizers)
     found = {name: figures.merge_counts(each) for name, each in named.items()}
     ax = axes(ax)
     for number, (name, (ranks, counts)) in enumerate(found.items()):
@@ -45,7 +46,7 @@ def plot_piece_lengths(
 ) -> Figure:
     """How many pieces have each length in bytes; see `piece_lengths`. Several tokenizers have
     names."""
-    named = tokenizers if isinstance(tokenizers, Mapping) else {"": tokenizers}
+    named = by_name(tokenizers)
     found = {name: figures.piece_lengths(each) for name, each in named.items()}
     ax = axes(ax)
     width = 0.8 / max(len(found), 1)
@@ -64,7 +65,7 @@ def plot_compression(
 ) -> Figure:
     """Bytes per token of a corpus against the size of the vocabulary; see `compression`. Several
     tokenizers have names."""
-    named = tokenizers if isinstance(tokenizers, Mapping) else {"": tokenizers}
+    named = by_name(tokenizers)
     documents = figures.kept(corpus)
     found = {name: figures.compression(each, documents, sizes) for name, each in named.items()}
     ax = axes(ax)
@@ -165,6 +166,16 @@ def powers_of_two(sizes: Iterable[int]) -> list[int]:
     chosen = sorted(sizes)
     lowest, highest = (size.bit_length() for size in (chosen[0] - 1, chosen[-1]))
     return [2**power for power in range(lowest, highest)] or chosen
+
+
+def by_name(tokenizers: Tokenizer | Mapping[str, Tokenizer]) -> Mapping[str, Tokenizer]:
+    """Tokenizers by name; one alone needs none."""
+    if isinstance(tokenizers, Tokenizer):
+        return {"": tokenizers}
+    checked_names(tokenizers)
+    if not tokenizers:
+        raise ValueError("there are no tokenizers to draw")
+    return tokenizers
 
 
 def color(number: int) -> str:

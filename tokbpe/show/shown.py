@@ -252,13 +252,18 @@ def compare(
     tokenizers: Mapping[str, Tokenizer], text: str | bytes, *, limit: int = SHOWN, **options: Any
 ) -> Comparison:
     """A text as several tokenizers, by name, have it; see `tokens`."""
-    if not isinstance(tokenizers, Mapping):
-        raise TypeError(
-            f"tokenizers must be a mapping from name to tokenizer, "
-            f"not {arguments.type_name(tokenizers)}"
-        )
+    checked_names(tokenizers)
     found = {
         name: tokens(tokenizer, text, limit=limit, **options)
         for name, tokenizer in tokenizers.items()
     }
     return Comparison(len(arguments.document_bytes(text)), found)
+
+
+def checked_names(tokenizers: object) -> None:
+    """TypeError unless tokenizers have names."""
+    if not isinstance(tokenizers, Mapping):
+        raise TypeError(
+            f"tokenizers must be a mapping from name to tokenizer, "
+            f"not {arguments.type_name(tokenizers)}"
+        )
