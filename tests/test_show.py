@@ -302,6 +302,11 @@ def test_hidden_characters_have_their_names():
     assert str(shown) == "[‹U+202E›]"
 
 
+def test_a_combining_mark_has_something_to_sit_on():
+    assert pieces.plain("e\u0301 \u0301\u0308\n\u0301".encode()) == "e\u0301·◌\u0301\u0308↵◌\u0301"
+    assert pieces.plain("\u0301".encode()) == "◌\u0301"
+
+
 def test_a_line_ends_where_the_text_has_one():
     page = Page(show.tokens(byte, "a\nb\n")._repr_html_())
     assert [tag for tag, _ in page.elements if tag in ("code", "br")] == [
@@ -789,6 +794,8 @@ def test_plots_draw_the_numbers(pyplot, tmp_path):
     values = show.languages(NAMED, SHORT).values()
     assert [bar.get_width() for bar in ax.patches] == values.ravel().tolist()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["$x$", "y"]
+    assert not any(label.get_parse_math() for label in ax.get_yticklabels())
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
     (ax,) = drawn["pairs"].axes
     _, _, counts = show.pair_table(WORDS, method="word").array()
     assert [int(text.get_text()) for text in ax.texts] == counts[counts > 0].tolist()
