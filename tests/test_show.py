@@ -165,6 +165,7 @@ def shown_objects():
         "run": run,
         "pairs": run.pair_table(),
         "hostile pairs": show.pair_table(hostile),
+        "quoted pairs": show.pair_table('"<"<"<&"<>'),
         "tokenizer": marked,
         "vocabulary": marked._vocabulary,
         "ranks": TOKENIZERS["ranks, whole pieces"],
