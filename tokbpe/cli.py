@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, files, metrics, patterns, usage, written
+from tokbpe import check, demo, describe, engines, files, metrics, patterns, show, usage, written
 from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect
@@ -29,6 +29,7 @@ from tokbpe.patterns import Pattern
 from tokbpe.reading import WHOLE
 from tokbpe.sharding import write_shards
 from tokbpe.shards import Shards
+from tokbpe.show import terminal
 from tokbpe.sources import Files
 from tokbpe.tokenizer import Tokenizer
 from tokbpe.usage import STANDARD
@@ -286,6 +287,36 @@ def ids_of_line(line: bytes, number: int) -> list[int]:
         if not word.isdigit() or len(word) > LONGEST_ID:
             raise ValueError(f"line {number}: {demo.printable(word[:LONGEST_SHOWN])!r} is no id")
     return [int(word) for word in words]
+
+
+def show_tokens(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    tokenizer = loaded(arguments)
+    text = os.fsencode(arguments.text)
+    if arguments.text == STANDARD:
+        with reading(STANDARD) as file:
+            text = file.read()
+    allowed = allowed_special(arguments)
+    if arguments.steps:
+        yield from show.merge_steps(tokenizer, text, allowed_special=allowed).lines()
+        return
+    if arguments.tree:
+        yield from show.merge_tree(tokenizer, text).lines()
+        return
+    shown = show.tokens(tokenizer, text, limit=arguments.limit, allowed_special=allowed)
+    yield colored(shown, arguments.color)
+    yield shown.note
+
+
+def colored(shown: Any, color: str) -> str:
+    """Tokens for standard output: in colors or, where there are none, between brackets."""
+    if color == "always":
+        return terminal.colored(shown)
+    if color == "auto" and terminal.wanted(sys.stdout):
+        try:
+            return terminal.colored(shown)
+        except ImportError as error:
+            tell(str(error))
+    return str(shown)
 
 
 def inspect(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -569,6 +600,7 @@ COMMANDS = {
     "count": count,
     "encode": encode,
     "decode": decode,
+    "show": show_tokens,
     "inspect": inspect,
     "shard": shard,
     "verify": verify,

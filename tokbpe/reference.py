@@ -223,18 +223,22 @@ def encoded_pieces(text: Document, table: EncodingTable, special: Special) -> It
 
 
 def merge_piece(ids: list[int], merges: Mapping[Pair, tuple[int, int]]) -> list[int]:
-    """Merge the pair of lowest rank, the leftmost of equals, again and again (point 9).
-
-    ([1, 2, 3], {(2, 3): (0, 4), (1, 2): (1, 5)}) -> [1, 4]
-    """
-    while True:
-        found = [
-            (merges[pair], place) for place, pair in enumerate(zip(ids, ids[1:])) if pair in merges
-        ]
-        if not found:
-            return ids
-        (_, new_id), place = min(found)
+    """Merge one place after another, until there is nothing to merge (point 9)."""
+    while (merge := next_merge(ids, merges)) is not None:
+        _, new_id, place = merge
         ids[place : place + 2] = [new_id]
+    return ids
+
+
+def next_merge(
+    ids: Sequence[int], merges: Mapping[Pair, tuple[int, int]]
+) -> tuple[int, int, int] | None:
+    """The merge of lowest rank, the leftmost of equals: rank, new id, place.
+
+    ([1, 2, 3], {(2, 3): (0, 4), (1, 2): (1, 5)}) -> (0, 4, 1)
+    """
+    places = enumerate(zip(ids, ids[1:]))
+    return min(((*merges[pair], place) for place, pair in places if pair in merges), default=None)
 
 
 def decode(ids: Iterable[int], table: DecodingTable) -> bytes:

@@ -1,5 +1,6 @@
 """`Tokenizer`, the class that users meet."""
 
+import html
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -324,6 +325,14 @@ class Tokenizer(TokenizerFiles):
             f"<Tokenizer {self.method}, {self.vocab_size} ids, "
             f"pattern {self.pattern!r}, engine {self._engine_name!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tokbpe import show
+
+        if self._known is None:
+            return html.escape(repr(self))
+        return show.summary(self._known, self._engine_name)
 
     @property
     def method(self) -> str:

@@ -17,6 +17,7 @@ from tokbpe.patterns import WORDS
 from tokbpe.reading import LINE, WHOLE, separation
 from tokbpe.sharding import MOST_SHARD_TOKENS, SHARD_TOKENS
 from tokbpe.shards import DTYPES
+from tokbpe.show.shown import SHOWN
 from tokbpe.vocabulary import SPECIAL_IDS
 
 # Takes the parsed arguments, yields what goes to standard output: lines of text, or bytes.
@@ -205,6 +206,35 @@ def accept_field(reading: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default="text",
         help="what holds the text of a document in .jsonl and .parquet files (text)",
+    )
+
+
+def accept_showing(showing: argparse.ArgumentParser) -> None:
+    accept_tokenizer(showing)
+    showing.add_argument("text", metavar="TEXT", help=f"a text; {STANDARD} is standard input")
+    how = showing.add_mutually_exclusive_group()
+    how.add_argument("--steps", action="store_true", help="the tokens after each merge")
+    how.add_argument("--tree", action="store_true", help="what each token is merged of")
+    showing.add_argument(
+        "--limit",
+        metavar="N",
+        type=whole_number(0, 2**31 - 1),
+        default=SHOWN,
+        help=f"how many tokens to show ({SHOWN:,})",
+    )
+    showing.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="whether tokens are told apart by colors: auto means on a terminal, unless NO_COLOR "
+        "is set (auto)",
+    )
+    showing.add_argument(
+        "--allow-special",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="a special token that the text may hold, or `all`; others are plain text; repeatable",
     )
 
 
@@ -485,6 +515,15 @@ HELP = {
         "Reserved ids are left out.",
         "tokbpe decode my.tokbpe book.npy -o book.txt",
         accept_decoding,
+    ),
+    "show": Help(
+        "show the tokens of a text",
+        "Show the tokens of a text, in colors on a terminal (the extra `terminal`), elsewhere\n"
+        "between brackets. What cannot be seen has a sign: `·` is a space, `↵` ends a line,\n"
+        "‹e2 82› are bytes of a character that several tokens hold together. --steps shows the\n"
+        "tokens after each merge, with its rank; --tree what each token is merged of.",
+        "tokbpe show my.tokbpe lowest",
+        accept_showing,
     ),
     "inspect": Help(
         "show what a tokenizer is",

@@ -113,6 +113,12 @@ class Vocabulary:
             *self.added_tokens.values(),
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tokbpe import show
+
+        return show.summary(self)
+
     @cached_property
     def ids_of_merges(self) -> NDArray[np.uint32]:
         """The id of each merge, `uint32` [n]."""
