@@ -36,7 +36,7 @@ ROWS = (
     {"blocks", "native", "offsets", "states", "tally", "written"},
     {"encoded", "equivalence"},
     {"formats"},
-    {"show"},
+    {"page", "show"},
     {"tokenizer_files"},
     {"tokenizer"},
     {"compat", "metrics", "orders", "parts", "shards", "stream"},
