@@ -268,9 +268,10 @@ function tokenizerOfEmbedded(embedded) {
 
 function lowestRank(found) {
   let lowest = -1;
-  found.forEach((merge, place) => {
+  for (let place = 0; place < found.length; place++) {
+    const merge = found[place];
     if (merge && (lowest === -1 || merge.rank < found[lowest].rank)) lowest = place;
-  });
+  }
   return lowest;
 }
 

@@ -229,9 +229,9 @@ function startEncoding() {
   encoding.chosen = embedded.length > 0 ? embedded : [FROM_TRAINING];
   byId("encoding-text").value = DATA.tokenizers.length > 0 ? LONG_SAMPLE : SAMPLE;
   byId("encoding-text").addEventListener("input", encodeText);
-  byId("candidates").addEventListener("input", choose);
+  byId("candidates").addEventListener("change", choose);
   byId("keep").addEventListener("click", keepTrained);
-  byId("subject").addEventListener("input", () => {
+  byId("subject").addEventListener("change", () => {
     encoding.subject = byId("subject").value;
     showSubject();
   });

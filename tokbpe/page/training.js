@@ -7,7 +7,7 @@ const EXAMPLES = {
     rule: "first",
     minimum: 1,
   },
-  "a run: aaa": { text: "aaa aaaa aaaaa", unit: "character", pattern: "gpt2", rule: "smallest", minimum: 2 },
+  "a run: aaa": { text: "aaa", unit: "character", pattern: "none", rule: "smallest", minimum: 2 },
   "ties: three rules, three answers": {
     text: "zebra zebra apple apple",
     unit: "word",
@@ -175,7 +175,8 @@ function nextWords(pairs, next) {
   const tied = pairs.filter((pair) => pair.count === next.count);
   if (tied.length === 1) {
     const winner = pairNode(next, training.learned);
-    return ["Next: ", winner, ` occurs ${times}, more often than any other pair.`];
+    const words = ` occurs ${times}, more often than any other pair.`;
+    return ["Next: ", winner, words, overlapWords(next)];
   }
   const shown = tied.slice(0, MOST_TIED).flatMap((pair, index) => {
     const behind = index === tied.length - 1 ? "." : ",";
@@ -188,7 +189,19 @@ function nextWords(pairs, next) {
     ` The rule “${rule}” takes ${RULE_WORDS[rule]}: `,
     pairNode(next, training.learned),
     ` (ids ${next.left} and ${next.right}).`,
+    overlapWords(next),
   ];
+}
+
+// Places of a pair may overlap, where its halves are alike: each counts, but not all can merge.
+function overlapWords(next) {
+  const { weights } = training.learned;
+  const merged = training.rows.reduce(
+    (sum, row, index) => sum + (row.length - mergePair(row, next).length) * weights[index],
+    0,
+  );
+  if (merged === next.count) return "";
+  return ` Some of its places overlap, so ${plural(merged, "place is", "places are")} merged.`;
 }
 
 function endWords(pairs) {
@@ -306,10 +319,15 @@ function startTraining() {
     byId("example").value = OWN;
     learn();
   });
-  for (const id of ["unit", "pattern", "rule", "minimum", "most"]) {
-    byId(id).addEventListener("input", () => { agreeUnitAndPattern(id); learn(); });
+  for (const id of ["unit", "pattern"]) {
+    byId(id).addEventListener("change", () => {
+      agreeUnitAndPattern(id);
+      learn();
+    });
   }
-  byId("example").addEventListener("input", () => {
+  byId("rule").addEventListener("change", learn);
+  for (const id of ["minimum", "most"]) byId(id).addEventListener("input", learn);
+  byId("example").addEventListener("change", () => {
     setOptions(examples[byId("example").value]);
     learn();
   });
