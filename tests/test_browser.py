@@ -190,6 +190,17 @@ def training_case(random):
     }
 
 
+# Two tokens of the same string, one at the end of a word, in a tie.
+SPELLED_ALIKE = {
+    "text": "a</w>b " * 9 + "xa " * 3 + "xa</w>c " * 3,
+    "other": "",
+    "unit": "word",
+    "pattern": "words",
+    "rule": "greatest",
+    "minimum": 1,
+    "most": 30,
+}
+
 TRAIN = """
 return arguments[0].map((options) => {
     const prepared = prepareTraining(options.text, options);
@@ -267,7 +278,7 @@ def expected_training(case):
 
 def test_its_training_is_that_of_the_reference(reader):
     chosen = random.Random(8)
-    cases = [training_case(chosen) for _ in range(1500)]
+    cases = [SPELLED_ALIKE, *(training_case(chosen) for _ in range(1500))]
     kinds = {(case["unit"], case["rule"]) for case in cases}
     assert len(kinds) == 9
     merged = 0
@@ -347,7 +358,7 @@ def ranked(**changes):
 
 KINDS = (
     *("byte", "char", "word", "base", "first", "end", "gpt2 order", "word specials"),
-    *("ranks", "lookup", "added", "flags", "ids of their own"),
+    *("ranks", "lookup", "added", "flags", "ids of their own", "pieces made twice"),
 )
 
 
@@ -369,6 +380,19 @@ def vocabularies():
     flags = dict.fromkeys(tokens, ("normalized",))
     yield "flags", ranked(added_tokens=tokens, token_flags=flags)
     yield "ids of their own", renumbered(trained(text, vocabulary_size=300, pattern="gpt2"))
+    yield "pieces made twice", made_twice()
+
+
+def made_twice():
+    """What merges make stands in the alphabet already, or is made by two of them."""
+    return Vocabulary(
+        "bpe",
+        (*(bytes([byte]) for byte in range(256)), b"ab", b"bc"),
+        merges=np.array([[97, 98], [98, 99], [260, 99], [97, 261]], np.uint32),
+        merge_ids=np.array([260, 261, 262, 263], np.uint32),
+        whole_piece_lookup=True,
+        pattern=patterns.get("gpt2"),
+    )
 
 
 def renumbered(vocabulary):
@@ -388,7 +412,12 @@ def test_an_embedded_vocabulary_encodes_as_the_package(reader, name):
     chosen = random.Random(8)
     tokenizer = Tokenizer.from_vocabulary(vocabulary)
     texts = [random_text(chosen, 200) for _ in range(300)]
-    texts += [f"{LOW} abcd<t>aa<t>>abc a.b axb abé <|a|> {ANY}", "a" * 3000, "ab" * 999, ""]
+    texts += [
+        f"{LOW} abcd<t>aa<t>>abc a.b axb\nab\nbc\nabc\nabbc abé <|a|> {ANY}",
+        "a" * 3000,
+        "ab" * 999,
+        "",
+    ]
     embedded = embedding.embedded_vocabulary(name, vocabulary)
     refused = 0
     for text, found in zip(texts, reader.run(ENCODE, embedded, texts), strict=True):
