@@ -223,10 +223,14 @@ function tokenizerOfEmbedded(embedded) {
   const strings = embedded.pieces.split(" ").map(fromPrintable);
   if (embedded.unit === "word") {
     // A space marks the end of a word there.
-    strings.forEach((string, id) => { strings[id] = string.replace(/ $/, MARKER); });
+    strings.forEach((string, id) => {
+      strings[id] = string.replace(/ $/, MARKER);
+    });
   }
   const ids = new Map();
-  strings.forEach((string, id) => { if (string !== "") ids.set(string, id); });
+  strings.forEach((string, id) => {
+    if (string !== "") ids.set(string, id);
+  });
 
   const merges = new Map();
   for (let at = 0; at < embedded.merges.length; at += 2) {
@@ -303,8 +307,8 @@ function symbolId(symbol, { ids, unknown }) {
 }
 
 function encodePiece(piece, tokenizer) {
-  const whole = tokenizer.whole.get(bytesOf(piece));
-  if (whole !== undefined) return { piece, kind: "whole", symbols: [whole], ids: [whole], steps: [] };
+  const id = tokenizer.whole.get(bytesOf(piece));
+  if (id !== undefined) return { piece, kind: "whole", symbols: [id], ids: [id], steps: [] };
   const symbols = symbolsOf(piece, tokenizer.unit).map((symbol) => symbolId(symbol, tokenizer));
   return { piece, kind: "merged", symbols, ...mergePiece(symbols, tokenizer.mergeOf) };
 }

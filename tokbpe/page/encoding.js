@@ -116,12 +116,13 @@ function showComparison(bytes) {
 
 function encodedNode({ name, model, ids, error }) {
   const tokens = ids.slice(0, MOST_TOKENS).map((id) => tokenNode(id, model));
+  const rest = more(ids.length, MOST_TOKENS, "tokens");
   return element(
     "section",
     { "aria-label": `Tokens of ${name}` },
     element("h3", {}, name),
     element("div", { class: "tokens" }, ...tokens),
-    element("p", { class: "note" }, error ? `It cannot encode this: ${error}.` : more(ids.length, MOST_TOKENS, "tokens")),
+    element("p", { class: "note" }, error ? `It cannot encode this: ${error}.` : rest),
   );
 }
 
@@ -164,10 +165,15 @@ function showPiece(index) {
 }
 
 function pieceWords({ kind, symbols, ids, steps }) {
-  if (kind === "whole") return `The whole piece is in the vocabulary: it is taken at once, id ${ids[0]}.`;
-  if (kind === "added") return `A token that always matches, whatever stands around it: id ${ids[0]}.`;
-  const become = `${plural(symbols.length, "symbol")} and ${plural(steps.length, "merge")}`;
-  return `${become} give ${plural(ids.length, "token")}. The merge that was learned earliest comes first.`;
+  if (kind === "whole") {
+    return `The whole piece is in the vocabulary: it is taken at once, id ${ids[0]}.`;
+  }
+  if (kind === "added") {
+    return `A token that always matches, whatever stands around it: id ${ids[0]}.`;
+  }
+  const merges = `${plural(symbols.length, "symbol")} and ${plural(steps.length, "merge")}`;
+  const tokens = plural(ids.length, "token");
+  return `${merges} give ${tokens}. The merge that was learned earliest comes first.`;
 }
 
 function stepRows({ symbols, steps }, model) {
@@ -185,7 +191,8 @@ function stepRows({ symbols, steps }, model) {
   const rows = [["0", tokens(ids), "", ""]];
   for (const [index, step] of steps.slice(0, MOST_ROWS).entries()) {
     ids = [...ids.slice(0, step.place), step.id, ...ids.slice(step.place + 2)];
-    rows.push([number(index + 1), tokens(ids, step.place), pairNode(step, model), number(step.rank)]);
+    const made = tokens(ids, step.place);
+    rows.push([number(index + 1), made, pairNode(step, model), number(step.rank)]);
   }
   return rows;
 }

@@ -2,12 +2,20 @@
 
 const EXAMPLES = {
   "low, lower, newest, widest": {
-    text: `${"low ".repeat(5)}${"lower ".repeat(2)}${"newest ".repeat(6)}${"widest ".repeat(3)}`.trim(),
+    text: ["low ".repeat(5), "lower ".repeat(2), "newest ".repeat(6), "widest ".repeat(3)]
+      .join("")
+      .trim(),
     unit: "word",
     rule: "first",
     minimum: 1,
   },
-  "a run: aaa": { text: "aaa", unit: "character", pattern: "none", rule: "smallest", minimum: 2 },
+  "a run: aaa": {
+    text: "aaa",
+    unit: "character",
+    pattern: "none",
+    rule: "smallest",
+    minimum: 2,
+  },
   "ties: three rules, three answers": {
     text: "zebra zebra apple apple",
     unit: "word",
@@ -111,6 +119,7 @@ function learn() {
   training.rows = prepared.rows;
   const slider = byId("step");
   slider.max = learned.merges.length;
+  byId("keep-note").textContent = "";
   byId("learned-count").textContent = number(learned.merges.length);
   showStep(0);
 }
@@ -268,8 +277,8 @@ function showText(next) {
   const bytes = bytesOf(training.text).length;
   byId("text-tokens").replaceChildren(...nodes);
   byId("text-rest").textContent = more(tokens, MOST_TOKENS, "tokens");
-  byId("text-count").textContent =
-    `${plural(tokens, "token")} for ${plural(bytes, "byte")}: ${ratio(bytes, tokens)} bytes per token`;
+  const size = `${plural(tokens, "token")} for ${plural(bytes, "byte")}`;
+  byId("text-count").textContent = `${size}: ${ratio(bytes, tokens)} bytes per token`;
 }
 
 function showMerges(step) {
