@@ -549,10 +549,24 @@ def test_rules_are_switched(reader):
     for rule in ("first", "smallest", "greatest"):
         reader.choose("rule", rule)
         assert f"The rule “{rule}” takes " in reader.text("explanation")
-        assert "a tie. 8 pairs occur 2 times" in reader.text("explanation")
+        assert "a tie. 11 pairs occur 2 times" in reader.text("explanation")
         (winners[rule],) = [row[0] for row in reader.rows("pairs") if row[3] == "next"]
-        assert [row[3] for row in reader.rows("pairs")] == ["next"] + ["tie"] * 7
-    assert winners == {"first": "z + e", "smallest": "a + p", "greatest": "z + e"}
+        assert [row[3] for row in reader.rows("pairs")] == ["next"] + ["tie"] * 10
+    assert winners == {"first": "k + i", "smallest": "a + p", "greatest": "z + e"}
+
+
+def test_examples_can_be_stepped_through(reader):
+    names = [option.get_attribute("value") for option in Select(reader["example"]).options]
+    assert len(names) == 5
+    for name in names:
+        reader.choose("example", name)
+        text = reader["training-text"].get_property("value")
+        assert (name == "own") == (text == "")
+        reader.click("to-end")
+        assert reader.text("step-count") == reader.text("learned-count")
+        assert (reader.text("step-count") == "0") == (name == "own")
+        ending = "There is no text" if name == "own" else "The end: "
+        assert ending in reader.text("explanation")
 
 
 def test_bytes_and_patterns(reader):

@@ -17,7 +17,7 @@ const EXAMPLES = {
     minimum: 2,
   },
   "ties: three rules, three answers": {
-    text: "zebra zebra apple apple",
+    text: "kite kite zebra zebra apple apple",
     unit: "word",
     rule: "first",
     minimum: 2,
