@@ -37,7 +37,7 @@ ROWS = (
     {"blocks", "native", "offsets", "states", "tally", "written"},
     {"encoded", "equivalence"},
     {"formats"},
-    {"tokenizer_files"},
+    {"page", "tokenizer_files"},
     {"tokenizer"},
     {"compat", "metrics", "orders", "parts", "shards", "stream"},
     {"shard_work", "show", "tokens"},

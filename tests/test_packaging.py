@@ -1,11 +1,13 @@
 """What an installation of the package holds."""
 
+from fnmatch import fnmatch
 from importlib import metadata, resources
 from pathlib import Path
 
 import pytest
 
 import tokbpe
+from tokbpe import page
 
 ROOT = Path(__file__).parents[1]
 COMPILED = sorted(path.stem for path in (ROOT / "tokbpe" / "fast").glob("*.pyx"))
@@ -27,6 +29,25 @@ def test_types_are_shipped():
 @pytest.mark.parametrize("name", COMPILED)
 def test_a_compiled_module_has_its_stub(name):
     assert resources.files("tokbpe").joinpath("fast", f"{name}.pyi").is_file()
+
+
+@pytest.mark.parametrize("name", (page.TEMPLATE, page.STYLE, *page.SCRIPTS))
+def test_the_files_of_the_page_are_shipped(name):
+    assert resources.files("tokbpe.page").joinpath(name).is_file()
+
+
+def test_what_is_no_python_is_shipped():
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["*"]
+    built = {".py", ".pyx", ".pyc", ".c", ".so", ".pyd"}  # or belongs to the build
+    others = {
+        path.name
+        for path in (ROOT / "tokbpe").rglob("*")
+        if path.is_file() and path.suffix not in built
+    }
+    assert {page.TEMPLATE, page.STYLE, *page.SCRIPTS} < others
+    assert [name for name in others if not any(fnmatch(name, known) for known in patterns)] == []
 
 
 def test_the_tests_compile_with_the_cython_of_the_build():

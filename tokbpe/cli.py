@@ -21,7 +21,19 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tokbpe import check, demo, describe, engines, files, metrics, patterns, show, usage, written
+from tokbpe import (
+    check,
+    demo,
+    describe,
+    engines,
+    files,
+    metrics,
+    page,
+    patterns,
+    show,
+    usage,
+    written,
+)
 from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect
@@ -446,6 +458,40 @@ def check_files(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         yield from check.lines(opened, plan)
 
 
+def write_page(arguments: argparse.Namespace) -> Iterator[str | bytes]:
+    if arguments.output == STANDARD:
+        arguments.wrong_use("OUT must be a file: a page is not written to standard output")
+    paths = arguments.tokenizer
+    if len(paths) > page.MOST_TOKENIZERS or len({*paths}) < len(paths):
+        arguments.wrong_use(f"--tokenizer is for {page.MOST_TOKENIZERS} files at most, each once")
+    check_new(arguments.output)
+    text = name = None
+    if arguments.corpus is None:
+        vocabularies = dict(
+            zip(page.names_of(paths), (said_by_itself(arguments, p) for p in paths))
+        )
+    else:
+        (name,) = page.names_of([arguments.corpus])
+        with reading(arguments.corpus) as file, placed(arguments.corpus), told_warnings():
+            data = file.read()
+            vocabularies = {name: page.learned(data)}
+        text = data.decode("utf-8", "replace")
+    files.publish(arguments.output, page.written(vocabularies, text, name).encode())
+    return iter(())
+
+
+def said_by_itself(arguments: argparse.Namespace, path: str) -> Vocabulary:
+    """What a file holds that needs no options to be read."""
+    told = {option: None for options in usage.TOLD.values() for option in options}
+    found = detect.find(path)
+    if usage.misfit(argparse.Namespace(**told), found) is not None:
+        arguments.wrong_use(
+            f"{path}: this file does not say all that a tokenizer is: see `tokbpe convert --help`, "
+            "and convert it with --to tokbpe"
+        )
+    return detect.load(found, engine=engines.get())
+
+
 def show_demo(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     # A bar would disturb other output on the same terminal, if that is not seen there too.
     return demo.lines(progress=on_terminal(sys.stdout) and on_terminal(sys.stderr))
@@ -606,5 +652,6 @@ COMMANDS = {
     "verify": verify,
     "convert": convert,
     "check": check_files,
+    "page": write_page,
     "demo": show_demo,
 }

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from tokbpe import __version__, check, engines, methods, patterns
+from tokbpe import __version__, check, engines, methods, page, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
 from tokbpe.corpus import ROLES
 from tokbpe.count_work import MOST_WORKERS
@@ -335,6 +335,24 @@ def accept_checking(checking: argparse.ArgumentParser) -> None:
     )
 
 
+def accept_page(writing: argparse.ArgumentParser) -> None:
+    writing.add_argument("output", metavar="OUT", help="a new file, named *.html")
+    source = writing.add_mutually_exclusive_group()
+    source.add_argument(
+        "--corpus",
+        metavar="FILE",
+        help=f"text: a tokenizer of {page.LEARNED_SIZE:,} ids is learned from it, and the page "
+        f"begins with its first {page.LONGEST_TEXT:,} characters",
+    )
+    source.add_argument(
+        "--tokenizer",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=f"{detect.READABLE}; up to {page.MOST_TOKENIZERS} times, to compare them",
+    )
+
+
 def accept_nothing(command: argparse.ArgumentParser) -> None:
     pass
 
@@ -567,6 +585,15 @@ HELP = {
         "a failure. Takes some seconds; more with more bytes.",
         "tokbpe check book.txt",
         accept_checking,
+    ),
+    "page": Help(
+        "write a page for the browser that shows training and encoding step by step",
+        "Write one HTML file that needs no network: type text and step through training, merge by\n"
+        "merge; see how tokenizers encode it, and compare them. A tokenizer that the page could\n"
+        "not follow exactly is refused: one that normalizes text, puts a space in front of it, or\n"
+        "cuts it by a pattern without a name.",
+        "tokbpe page page.html --tokenizer my.tokbpe",
+        accept_page,
     ),
     "demo": Help(
         "train on the source files of this Python's library, and show the result",
