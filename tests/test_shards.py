@@ -5,6 +5,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -86,6 +87,11 @@ def folder_with(path, texts):
 def contents(folder):
     """The bytes of all files in a folder."""
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def contents_below(folder):
+    """The names of all files and folders below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))
 
 
 def rows_of(found):
@@ -377,16 +383,47 @@ def test_what_is_finished_is_looked_at_and_left(tmp_path, tokenizer):
     source = folder_with(tmp_path / "in", ["low", "lower"])
     write_shards(source, tokenizer, tmp_path / "out")
     before = contents(tmp_path / "out")
-    (tmp_path / "out" / "work").mkdir()  # as a kill behind the manifest leaves it
-    again = write_shards(source, tokenizer, tmp_path / "out")
-    assert again.documents == 2 and contents(tmp_path / "out") == before
     (source / "001.txt").write_text("slowe")
-    with pytest.raises(FileExistsError, match="finished shards whose corpus is '") as raised:
+    with pytest.raises(
+        FileExistsError, match="the finished shards there have corpus = '"
+    ) as raised:
         write_shards(source, tokenizer, tmp_path / "out")
     assert raised.value.filename == str(tmp_path / "out")
-    with pytest.raises(FileExistsError, match="whose options is"):
+    with pytest.raises(FileExistsError, match="shards there have eos = False, not True: "):
         write_shards(source, tokenizer, tmp_path / "out", eos=True)
     assert contents(tmp_path / "out") == before
+
+
+def test_what_is_finished_is_read_with_progress(tmp_path, tokenizer):
+    source = folder_with(tmp_path / "in", ["low\n", "lower"])
+    write_shards(source, tokenizer, tmp_path / "out", documents="line")
+    seen = []
+    write_shards(
+        source,
+        tokenizer,
+        tmp_path / "out",
+        documents="line",
+        progress=lambda *all: seen.append(all),
+    )
+    assert seen == [(4, 9), (9, 9)]
+
+
+@pytest.mark.parametrize("removed", [0, 1, 2, 3])
+def test_killed_while_it_is_cleaned(tmp_path, tokenizer, monkeypatch, removed):
+    source = folder_with(tmp_path / "in", ["low", "lower"])
+    write_shards(source, tokenizer, tmp_path / "whole")
+
+    def rmtree(path):
+        for name in sorted(os.listdir(path))[:removed]:
+            os.unlink(os.path.join(path, name))
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(sharding.shutil, "rmtree", rmtree)
+        write_shards(source, tokenizer, tmp_path / "out")
+    assert len(contents_below(tmp_path / "out")) == 8 - removed
+    assert write_shards(source, tokenizer, tmp_path / "out").documents == 2
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_file_systems_without_files_that_have_no_name(tmp_path, tokenizer, monkeypatch):
@@ -395,7 +432,8 @@ def test_file_systems_without_files_that_have_no_name(tmp_path, tokenizer, monke
     write_shards(source, tokenizer, tmp_path / "whole", shard_tokens=9)
     monkeypatch.setattr(files, "unnamed", lambda target: None)
     killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=9))
-    (out / ".tokbpe-0123").write_text("what a killed process was writing to")
+    (out / ".tokbpe-0123456789abcdef").write_text("what a killed process was writing to")
+    (out / ".tokbpe-fedcba9876543210").mkdir()
     write_shards(source, tokenizer, out, shard_tokens=9)
     assert contents(out) == contents(tmp_path / "whole")
 
@@ -421,16 +459,202 @@ def test_other_input_is_refused(tmp_path, tokenizer, monkeypatch):
     killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=9))
     other = Tokenizer.from_bytes()
     for call, message in [
-        (lambda: write_shards(source, other, out, shard_tokens=9), "whose tokenizer are"),
-        (lambda: write_shards(source, tokenizer, out, shard_tokens=8), "shard_tokens are 9, not 8"),
-        (lambda: write_shards(source, tokenizer, out, shard_tokens=9, eos=True), "whose options"),
-        (lambda: write_shards(source / "000.txt", tokenizer, out, shard_tokens=9), "files are .*N"),
+        (
+            lambda: write_shards(source, other, out, shard_tokens=9),
+            f"tokenizer = '{tokenizer.fingerprint()}', not '{other.fingerprint()}'",
+        ),
+        (lambda: write_shards(source, tokenizer, out, shard_tokens=8), "shard_tokens = 9, not 8"),
+        (
+            lambda: write_shards(source, tokenizer, out, shard_tokens=9, eos=True),
+            "eos = False, not True",
+        ),
+        (
+            lambda: write_shards(source, tokenizer, out, shard_tokens=9, documents="line"),
+            "documents = 'whole', not 'line'",
+        ),
+        (
+            lambda: write_shards(source / "000.txt", tokenizer, out, shard_tokens=9),
+            rf"file 1 = \['{source}/001.txt', 4, \d+\], not None",
+        ),
     ]:
-        with pytest.raises(ValueError, match=f"unfinished shards of another input, .*{message}"):
+        with pytest.raises(ValueError, match=f"{out}: the unfinished shards there have {message};"):
             call()
+    with monkeypatch.context() as patch:
+        patch.setattr(sharding, "PART_BYTES", 5)
+        with pytest.raises(ValueError, match="there have part_bytes = 36, not 45; ask"):
+            write_shards(source, tokenizer, out, shard_tokens=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "VERSION", 2)
+        with pytest.raises(ValueError, match="plan.json: the file has version 1; this .* reads 2"):
+            write_shards(source, tokenizer, out, shard_tokens=9)
     os.utime(source / "001.txt", (1, 1))
-    with pytest.raises(ValueError, match="whose files are .*001.txt"):
+    with pytest.raises(
+        ValueError, match=r"file 1 = \[.*001.txt', 4, \d+\], not \[.*, 1000000000\]"
+    ):
         write_shards(source, tokenizer, out, shard_tokens=9)
+
+
+@pytest.mark.parametrize("made", ["folder", "file", "link", "plan"])
+def test_a_folder_that_only_has_the_name_of_ours(tmp_path, tokenizer, monkeypatch, made):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    out = tmp_path / "out"
+    out.mkdir()
+    working = out / shard_work.WORK
+    if made == "link":  # to a folder of another run
+        other = tmp_path / "other"
+        killed_early(monkeypatch, lambda: write_shards(source, tokenizer, other, shard_tokens=9))
+        working.symlink_to(other / shard_work.WORK)
+    elif made == "file":
+        working.write_text("mine")
+    else:
+        working.mkdir()
+        (working / "mine").write_text("mine")
+        if made == "plan":
+            (working / "plan.json").write_text('{"format": "plan of my own"}')
+    before = contents_below(tmp_path)
+    with pytest.raises(FileExistsError, match="this is no folder of unfinished shards") as raised:
+        write_shards(source, tokenizer, out, shard_tokens=9)
+    assert raised.value.filename == str(working)
+    assert contents_below(tmp_path) == before
+
+
+def test_folders_of_others_beside_shards_stay(tmp_path, tokenizer):
+    source = folder_with(tmp_path / "in", ["low", "lower"])
+    out = tmp_path / "out"
+    write_shards(source, tokenizer, out)
+    for name in ("work", shard_work.WORK, ".tokbpe-mine", ".tokbpe-0123456789abcdef0"):
+        (out / name).mkdir()
+        (out / name / "mine").write_text("mine")
+    before = contents_below(out)
+    assert write_shards(source, tokenizer, out).documents == 2
+    assert contents_below(out) == before
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "work").mkdir()
+    (tmp_path / "new" / "work" / "mine").write_text("mine")
+    with pytest.raises(FileExistsError, match="something else than unfinished shards"):
+        write_shards(source, tokenizer, tmp_path / "new")
+    assert contents_below(tmp_path / "new") == ["work", "work/mine"]
+
+
+def test_killed_before_the_plan_has_its_place(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low", "lower"])
+    out = tmp_path / "out"
+    write_shards(source, tokenizer, tmp_path / "whole")
+    left = out / ".tokbpe-0123456789abcdef"
+    left.mkdir(parents=True)
+    (left / "plan.json").write_text("{}")
+    write_shards(source, tokenizer, out)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["plan.json", "00000-00000.json", "00000.json", "00000.hashes"])
+def test_damaged_plans_and_records(tmp_path, tokenizer, monkeypatch, name):
+    monkeypatch.setattr(sharding, "PART_BYTES", 1)
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow lower " * 20])
+    out = tmp_path / "out"
+
+    def write():
+        return write_shards(source, tokenizer, out, shard_tokens=20)
+
+    killed_early(monkeypatch, write, "00001-00001")
+    path = out / shard_work.WORK / name
+    whole = path.read_bytes()
+    for damaged in (
+        whole[:-9] + b"\n",
+        whole.replace(b"0", b"1", 1) if name != "00000.hashes" else whole[::-1],
+        b"[" * 100_000,
+        b'{"a": ' + b"9" * 5000 + b"}",
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises((ValueError, FileExistsError)) as raised:
+            write()
+        assert str(path if name != "plan.json" else path.parent) in str(raised.value)
+        assert path.read_bytes() == damaged
+    path.write_bytes(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "LARGEST", 5)
+        with pytest.raises(ValueError, match=f"{path.parent}.*: the file has more than 5 bytes"):
+            write()
+    assert write().documents == 2
+
+
+@pytest.mark.parametrize("kind", ["tokens", "offsets"])
+def test_a_shard_that_is_gone_before_all_are_finished(tmp_path, tokenizer, monkeypatch, kind):
+    source = folder_with(tmp_path / "in", ["low lower " * 20])
+    out = tmp_path / "out"
+
+    def write():
+        return write_shards(source, tokenizer, out, shard_tokens=9)
+
+    killed_early(monkeypatch, write, "00000-00002")
+    path = out / f"00000-00001.{kind}.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=re.escape(f"{path}: the file has {len(whole) - 1} bytes")):
+        write()
+    path.unlink()
+    with pytest.raises(FileNotFoundError) as raised:
+        write()
+    assert raised.value.filename == str(path)
+    path.write_bytes(whole)
+    write().verify()
+
+
+@pytest.mark.parametrize(
+    "kind", [Corpus, tokbpe.Corpus, tokbpe.StreamedCorpus], ids=["any", "held", "streamed"]
+)
+def test_a_corpus_that_has_grown(tmp_path, tokenizer, monkeypatch, kind):
+    texts = ["low lower " * 9 for _ in range(4)]
+    out = tmp_path / "out"
+
+    def killed_before_the_manifest(job, parts, corpus):
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(sharding, "finish", killed_before_the_manifest)
+        write_shards(kind(texts), tokenizer, out, shard_tokens=40)
+    if kind is tokbpe.Corpus:
+        one, other = kind(texts).fingerprint(), kind([*texts, ""]).fingerprint()
+        message = f"there have corpus = '{one}', not '{other}'"
+    else:
+        message = "document 4: there are more documents than in the shards that are there"
+    for more in ("", "low", "low lower " * 100):
+        with pytest.raises(ValueError, match=message if not more else "corpus = |document 4"):
+            write_shards(kind([*texts, more]), tokenizer, out, shard_tokens=40)
+    (out / shard_work.WORK / "00000.json").unlink()  # as if killed a moment before
+    with pytest.raises(ValueError, match=message):
+        write_shards(kind([*texts, ""]), tokenizer, out, shard_tokens=40)
+    found = write_shards(kind(texts), tokenizer, out, shard_tokens=40)
+    assert rows_of(found) == [tokenizer.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize("tokens", [7, 8, 9])
+def test_a_corpus_that_grows_behind_a_full_shard(tmp_path, tokenizer, monkeypatch, tokens):
+    # Shards of 8: a full one may be followed by others, unless all was finished already.
+    texts = ["x" * tokens, ""]
+    options = {"shard_tokens": 8}
+    write_shards(Corpus([*texts, "y"]), tokenizer, tmp_path / "whole", **options)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(sharding, "write_part", killed_after_the_shards(sharding.write_part))
+        write_shards(Corpus(texts), tokenizer, tmp_path / "out", **options)
+    if tokens == 8:
+        write_shards(Corpus([*texts, "y"]), tokenizer, tmp_path / "out", **options)
+        assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    else:
+        with pytest.raises(ValueError, match="document 2: there are more documents than in the"):
+            write_shards(Corpus([*texts, "y"]), tokenizer, tmp_path / "out", **options)
+
+
+def killed_after_the_shards(write_part):
+    """A `write_part` that is killed before it has a record of the part, and its hashes."""
+
+    def killed(job, part, *rest):
+        write_part(job, part, *rest)
+        for name in ("json", "hashes"):
+            os.unlink(os.path.join(job.work, f"{part.name}.{name}"))
+        raise Killed
+
+    return killed
 
 
 def test_a_corpus_that_is_not_the_same_any_more(tmp_path, tokenizer, monkeypatch):
@@ -507,7 +731,7 @@ def test_a_disk_that_is_full_from_the_beginning(tmp_path, tokenizer, monkeypatch
     monkeypatch.setattr(files, "write", full)
     with pytest.raises(OSError, match="No space left") as raised:
         write_shards(Corpus(["low"]), tokenizer, tmp_path / "out")
-    assert raised.value.filename == str(tmp_path / "out" / "work" / "plan.json")
+    assert raised.value.filename == str(tmp_path / "out" / shard_work.WORK)
     assert not (tmp_path / "out").exists()
 
 
@@ -525,18 +749,59 @@ def test_a_part_that_fails_stops_the_others(tmp_path, monkeypatch):
         pytest.raises(ValueError, match="001.txt: byte 0x78"),
     ):
         write_shards(source, tokenizer, tmp_path / "out", shard_tokens=100, executor=executor)
-    assert not (tmp_path / "out" / "work" / "stop").exists()
+    assert not (tmp_path / "out" / shard_work.WORK / "stop").exists()
+
+
+@pytest.mark.parametrize("failing", ["stop", "remove_work"])
+def test_the_first_error_is_told(tmp_path, monkeypatch, failing):
+    monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
+    tokenizer = Tokenizer("low er")
+    source = folder_with(tmp_path / "in", ["lox", "lox"])
+
+    def failed(*arguments, **options):
+        raise OSError(errno.EROFS, "the second error")
+
+    if failing == "stop":
+        monkeypatch.setattr(sharding, "open", failed, raising=False)
+    else:
+        monkeypatch.setattr(sharding.os, "rmdir", failed)
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as executor,
+        pytest.raises(ValueError, match=r"00[01].txt: byte 0x78"),
+    ):
+        write_shards(source, tokenizer, tmp_path / "out", shard_tokens=1000, executor=executor)
+
+
+def test_an_executor_that_takes_no_more_work(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr(sharding, "PART_BYTES", 0.001)
+    source = folder_with(tmp_path / "in", ["low " * 999, "lower", "slow"])
+
+    class Closing(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, *work):
+            if self.left == 0:
+                self.shutdown(wait=False)
+            self.left -= 1
+            return super().submit(*work)
+
+    with Closing(1) as executor:
+        executor.left = 2
+        with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+            write_shards(source, tokenizer, tmp_path / "out", shard_tokens=1000, executor=executor)
+        # Nobody writes any more.
+        assert not (tmp_path / "out" / shard_work.WORK / "stop").exists()
+        left = contents_below(tmp_path)
+    assert contents_below(tmp_path) == left
 
 
 def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
     source = {"documents": "whole", "field": "text"}
     job = shard_work.Job(str(tmp_path), tokenizer, source, {}, "training", "uint16", 10, None)
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "stop").touch()
+    (tmp_path / shard_work.WORK).mkdir()
+    (tmp_path / shard_work.WORK / "stop").touch()
     (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)
     with pytest.raises(InterruptedError, match="another part has failed"):
         shard_work.write_part(job, part)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "work"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", shard_work.WORK]
 
 
 def test_interrupted(tmp_path, tokenizer):
@@ -557,6 +822,43 @@ def test_progress(tmp_path, tokenizer, capsys):
     assert seen == [(200, 204), (204, 204), (204, 204)]
     write_shards(source, tokenizer, tmp_path / "2", progress=True)  # no terminal, no bar
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("documents", ["line", "--", "whole"])
+def test_progress_reaches_its_total(tmp_path, tokenizer, monkeypatch, documents, parts):
+    encoding = Tokenizer._encoding
+    monkeypatch.setattr(
+        Tokenizer, "_encoding", lambda self, **options: encoding(self, **options, block_bytes=20)
+    )
+    monkeypatch.setattr(sharding, "PART_BYTES", 1 if parts == 3 else 1000)
+    texts = ["low\r\nlow--er\n\n" * 9, "", "\n", "low\nno end" * 9, "--"]
+    source = folder_with(tmp_path / "in", texts)
+    total = sum(map(len, texts))
+    options = {"documents": documents, "shard_tokens": 30}
+    seen = []
+
+    def call(executor=None):
+        seen.clear()
+        name = f"out{executor is not None}"
+        write_shards(
+            source,
+            tokenizer,
+            tmp_path / name,
+            executor=executor,
+            progress=lambda *all: seen.append(all),
+            **options,
+        )
+        assert seen[-1] == (total, total)
+        assert seen == sorted(seen) and {last for _, last in seen} == {total}
+
+    call()
+    call()  # finished already
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        call(executor)
+    assert Shards(tmp_path / "outTrue").manifest["bytes"] == sum(
+        len(document) for document in tokbpe.Corpus.from_files(source, documents=documents)
+    )
 
 
 # What is refused
@@ -583,7 +885,20 @@ def test_progress(tmp_path, tokenizer, capsys):
         ({"source": Corpus(["a", 5])}, TypeError, "document 1 must be str or bytes, not int"),
         ({"source": Corpus(["\ud800"])}, UnicodeEncodeError, "surrogates"),
         ({"source": Corpus(["a"]), "role": "test"}, ValueError, "the corpus has the role 'train"),
-        ({"source": Corpus(["a"]), "executor": 5}, ValueError, "executor is for files"),
+        ({"executor": 5}, TypeError, "executor must be a concurrent.futures.Executor, not int"),
+        (
+            {"executor": concurrent.futures.ThreadPoolExecutor},
+            TypeError,
+            "executor must be a .*, not <class",
+        ),
+        (
+            {
+                "source": Corpus(["a"]),
+                "executor": concurrent.futures.ThreadPoolExecutor(1),
+            },
+            ValueError,
+            "executor is for files",
+        ),
     ],
 )
 def test_arguments_are_checked(tmp_path, tokenizer, options, error, message):
@@ -683,6 +998,19 @@ def test_slices(written, tokenizer):
         written[::2]
 
 
+def test_another_working_directory(tmp_path, tokenizer, monkeypatch):
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Path("in").write_text("low lower")
+    found = write_shards("in", tokenizer, "out", shard_tokens=2)
+    opened = Shards("out")
+    monkeypatch.chdir("else")
+    assert found.folder == opened.folder == str(tmp_path / "out")
+    for again in (found, opened, pickle.loads(pickle.dumps(opened))):
+        assert again[:].tolist() == tokenizer.encode("low lower")
+        again.verify()
+
+
 def test_pickling_opens_the_folder_again(written):
     again = pickle.loads(pickle.dumps(written))
     assert again[:].tolist() == written[:].tolist()
@@ -775,8 +1103,50 @@ def test_each_byte_of_the_manifest_counts(written):
 def test_files_of_another_size(written, more):
     path = Path(written.folder) / written.shards[0].tokens_file
     os.truncate(path, path.stat().st_size + more)
-    with pytest.raises(ValueError, match=r"tokens.npy: the file has \d+ bytes, but \d+ by the man"):
+    with pytest.raises(ValueError, match=r"tokens.npy: the file has \d+ bytes, not \d+$"):
         Shards(written.folder)
+
+
+def as_file(array):
+    """What `np.save` writes."""
+    with io.BytesIO() as file:
+        np.save(file, array)
+        return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["tokens", "offsets"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        as_file(np.arange(4, dtype="int16")),
+        as_file(np.arange(4, dtype=">u2")),
+        as_file(np.arange(4, dtype="uint16").reshape(2, 2)),
+        as_file(np.array([{}, None], object)),
+        b"x" * 136,
+        b"",
+    ],
+    ids=["type", "order", "shape", "pickled", "text", "empty"],
+)
+def test_files_of_something_else(written, kind, data):
+    path = Path(written.folder) / getattr(written.shards[0], f"{kind}_file")
+    if len(data) > 100:  # of the right size
+        data = data[:128].ljust(path.stat().st_size, b"\0")
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: the file ")):
+        Shards(written.folder)
+
+
+def test_a_file_that_is_cut_off_when_it_is_opened_already(written):
+    path = Path(written.folder) / written.shards[0].tokens_file
+    os.truncate(path, 130)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+        Shards.tokens(fresh(written), 0)
+
+
+def fresh(found):
+    """The same shards, with nothing mapped yet."""
+    found._mapped.clear()
+    return found
 
 
 @pytest.mark.parametrize("kind", ["tokens", "offsets"])
@@ -794,9 +1164,7 @@ def test_what_is_no_folder_of_shards(tmp_path):
         Shards(tmp_path / "absent")
     for text in ("", "{", "[]", '{"format": "x"}', "[" * 100_000):
         (tmp_path / "manifest.json").write_text(text)
-        with pytest.raises(
-            ValueError, match=r"manifest.json: (the manifest is damaged|this is no)"
-        ):
+        with pytest.raises(ValueError, match=r"manifest.json: (the file is damaged|this is no)"):
             Shards(tmp_path)
 
 
@@ -820,14 +1188,14 @@ def rewritten(folder, change):
         (lambda plain: plain.update(tokens=5), "the tokens of the shards are not 5 together"),
         (lambda plain: plain["shards"].append(5), "a shard has name, tokens"),
         (lambda plain: plain["shards"][0].update(name="../x"), "stands in the folder of its"),
-        (lambda plain: plain["shards"][0].update(tokens=-1), "must be from 0 to"),
-        (lambda plain: plain["shards"][0].update(tokens="4"), "must be a whole number"),
+        (lambda plain: plain["shards"][0].update(tokens=-1), "whole number from 0 on, not -1"),
+        (lambda plain: plain["shards"][0].update(tokens="4"), "whole number from 0 on, not '4'"),
     ],
     ids=map(str, range(9)),
 )
 def test_manifests_that_nobody_wrote(written, change, message):
     rewritten(written.folder, change)
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=f"{written.folder}/manifest.json: .*{message}"):
         Shards(written.folder)
 
 
