@@ -1,12 +1,16 @@
 """The command line for shards and for measures."""
 
+import contextlib
+import gzip
 import json
+import os
 import shlex
 from pathlib import Path
 
 import pytest
 
 from tokbpe import Shards, Tokenizer, cli, metrics
+from tokbpe.count_work import new_processes
 
 
 @pytest.fixture
@@ -66,6 +70,45 @@ def test_records(run):
     assert "field body" in run("verify out")[1]
 
 
+@pytest.mark.parametrize("packing", ["gz", "zst"])
+def test_packed_records_and_tables(run, packing):
+    pack = gzip if packing == "gz" else pytest.importorskip("zstandard")
+    pyarrow = pytest.importorskip("pyarrow")
+    records = b'{"body": "slow"}\n{"body": "low"}\n'
+    path = Path("texts", f"c.jsonl.{packing}")
+    path.write_bytes(pack.compress(records))
+    Path("texts", f"d.txt.{packing}").write_bytes(pack.compress(b"slow\nlow\n"))
+    Path("texts", "e.jsonl").write_bytes(records)
+    table = pyarrow.table({"body": ["slow", "low"]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "texts/f.parquet")
+    command = "shard my.tokbpe texts -o out --field body --documents line --eos"
+    assert run(command) == (0, "", "")
+    lines = ["low lower", "lowest", "slow", *["slow", "low"] * 4]
+    tokenizer = Tokenizer.load("my.tokbpe")
+    expected = [id for line in lines for id in tokenizer.encode(line, eos=True)]
+    assert Shards("out")[:].tolist() == expected
+    command = "shard my.tokbpe texts/c.* -o c --field body --workers 1"
+    assert run(command) == (0, "", "") and Shards("c").documents == 2
+    path.write_bytes(pack.compress(records)[:-3])
+    code, _, error = run("shard my.tokbpe texts/c.* -o damaged --field body --workers 1")
+    assert code == 1 and f"{path}: the compressed data are damaged" in error
+    assert not Path("damaged").exists()
+
+
+def test_a_worker_that_is_killed(run, monkeypatch):
+    @contextlib.contextmanager
+    def killed(workers):
+        with new_processes(workers) as executor:
+            executor.submit(os.kill, os.getpid(), 0).result()
+            executor.submit(os._exit, 1)
+            yield executor
+
+    monkeypatch.setattr(cli, "new_processes", killed)
+    code, output, error = run("shard my.tokbpe texts -o out --workers 1")
+    assert (code, output) == (1, "") and "process" in error and error.count("\n") == 1
+    monkeypatch.undo()
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -96,7 +139,9 @@ def test_damage_and_another_tokenizer(run):
     assert code == 1 and error.startswith(f"tokbpe: error: {path.absolute()}: ")
 
 
-@pytest.mark.parametrize("option", ["--shard-tokens 0", "--role train", "--workers x", ""])
+@pytest.mark.parametrize(
+    "option", ["--shard-tokens 0", "--role train", "--workers x", "--workers 1025", ""]
+)
 def test_wrong_use(run, option, capfdbinary):
     with pytest.raises(SystemExit) as caught:
         run(f"shard my.tokbpe texts {option}" + (" -o out" if option else ""))

@@ -192,6 +192,80 @@ def test_several_documents_in_a_file(tmp_path, tokenizer, documents):
     assert rows_of(found) == rows
 
 
+def parquet(path, texts, **options):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"n": range(len(texts)), "body": texts})
+    pytest.importorskip("pyarrow.parquet").write_table(table, path, **options)
+
+
+def packed(data, packing):
+    if packing == ".gz":
+        return gzip.compress(data)
+    return pytest.importorskip("zstandard").compress(data)
+
+
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+def test_packed_files_and_tables(tmp_path, tokenizer, monkeypatch, packing):
+    monkeypatch.setattr(sharding, "PART_BYTES", 1)
+    texts = ["low lower " * number + "é" for number in range(40)]
+    records = b"".join(json.dumps({"body": text}).encode() + b"\n" for text in texts)
+    source = tmp_path / "in"
+    source.mkdir()
+    parquet(source / "e.parquet", texts, row_group_size=7)
+    table = (source / "e.parquet").read_bytes()
+    (source / f"a.txt{packing}").write_bytes(packed(b"low lower " * 900, packing))
+    (source / f"b.jsonl{packing}").write_bytes(packed(records, packing))
+    (source / "c.jsonl").write_bytes(records)
+    (source / f"d.txt{packing}").write_bytes(packed(b"low", packing) + packed(b" lower", packing))
+    (source / f"f.parquet{packing}").write_bytes(packed(table, packing))
+    (source / f"g.jsonl{packing}").write_bytes(packed(b"", packing))
+    options = {"field": "body", "eos": True, "shard_tokens": 50}
+    found = write_shards(source, tokenizer, tmp_path / "out", **options)
+    documents = ["low lower " * 900, *texts, *texts, "low lower", *texts, *texts]
+    assert rows_of(found) == [tokenizer.encode(text, eos=True) for text in documents]
+    killed_early(
+        monkeypatch,
+        lambda: write_shards(source, tokenizer, tmp_path / "again", **options),
+        "00001-00001",
+    )
+    with concurrent.futures.ProcessPoolExecutor(2) as executor:
+        write_shards(source, tokenizer, tmp_path / "again", executor=executor, **options)
+    assert contents(tmp_path / "again") == contents(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("texts", "field", "message"),
+    [
+        (["low", None], "body", "row 1 of column 'body' is null"),
+        (["low"], "text", "there is no column 'text' among ['n', 'body']"),
+        (["low"], "n", "column 'n' must hold texts or bytes, not int64"),
+        (["low", "ox"], "body", "row 1: byte 0x78 at byte position 1"),
+    ],
+    ids=map(str, range(4)),
+)
+def test_tables_that_hold_no_documents(tmp_path, texts, field, message):
+    path = tmp_path / "a.parquet"
+    parquet(path, texts)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
+        write_shards(path, Tokenizer("low er"), tmp_path / "out", field=field)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+        write_shards(path, Tokenizer("low er"), tmp_path / "out", field=field)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("data", [b"low", None, b""], ids=["text", "cut", "empty"])
+def test_zst_files_that_are_damaged(tmp_path, tokenizer, data):
+    zstandard = pytest.importorskip("zstandard")
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(zstandard.compress(b"low" * 99)[:-9] if data is None else data)
+    message = "the compressed data are damaged" if data != b"" else "there is nothing to write"
+    with pytest.raises(ValueError, match=message) as raised:
+        write_shards(path, tokenizer, tmp_path / "out")
+    assert data == b"" or str(path) in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
 def test_files_of_all_kinds(tmp_path, tokenizer, monkeypatch):
     records = b"".join(b'{"body": "low %d"}\n' % number for number in range(9))
     source = tmp_path / "in"
@@ -906,6 +980,16 @@ def test_arguments_are_checked(tmp_path, tokenizer, options, error, message):
     options = {"source": tmp_path / "file", "tokenizer": tokenizer, **options}
     with pytest.raises(error, match=message):
         write_shards(folder=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["EncodedCorpus", "Shards"])
+def test_ids_are_no_documents(tmp_path, tokenizer, kind):
+    source = tokenizer.encode_corpus(tokbpe.Corpus(["low", "lower"]))
+    if kind == "Shards":
+        source = write_shards(Corpus(["low"]), tokenizer, tmp_path / "in")
+    with pytest.raises(TypeError, match=f"shards are written of documents, and {kind} holds ids"):
+        write_shards(source, tokenizer, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
