@@ -10,6 +10,8 @@ import json
 import os
 import pickle
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -778,6 +780,62 @@ def test_a_full_disk(tmp_path, tokenizer, monkeypatch):
             assert (out / name).read_bytes() == data
     write_shards(source, tokenizer, out, shard_tokens=9)
     assert contents(out) == contents(tmp_path / "whole")
+
+
+@contextlib.contextmanager
+def small_disk(path):
+    """A disk in memory, and what sets its size in bytes; skips where none can be mounted."""
+    path.mkdir()
+
+    def mount(size, *options):
+        options = ["-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", path]
+        return subprocess.run(["mount", *options], capture_output=True).returncode
+
+    if not shutil.which("mount") or mount(4096):
+        pytest.skip("no disk can be mounted")
+    try:
+        yield lambda size: mount(size, "remount")
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_disk_that_is_really_full(tmp_path, tokenizer, monkeypatch, workers):
+    monkeypatch.setattr(sharding, "PART_BYTES", 1)
+    source = folder_with(tmp_path / "in", ["low lower " * 2000 * number for number in range(1, 5)])
+    out = tmp_path / "disk" / "out"
+    options = {"shard_tokens": 20_000, "eos": True}
+    write_shards(source, tokenizer, tmp_path / "whole", **options)
+    whole = contents(tmp_path / "whole")
+    needed = sum(map(len, whole.values()))
+    seen = set()
+    with (
+        concurrent.futures.ThreadPoolExecutor(max(1, workers)) as executor,
+        small_disk(tmp_path / "disk") as resize,
+    ):
+        for size in range(4096, 2 * needed, needed // 25):
+            resize(size)
+            try:
+                write_shards(
+                    source, tokenizer, out, executor=executor if workers else None, **options
+                )
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+                assert Path(error.filename).is_relative_to(out)
+            else:
+                break
+            found = list(out.glob("*.npy")) if out.exists() else []
+            assert all(path.read_bytes() == whole[path.name] for path in found)
+            seen.add(len(found))
+            # One that is given up before any shard was made is tried again from the beginning;
+            # another goes on, but not on the same disk: that would only test the last step.
+            if size > needed // 2:
+                resize(2**22)
+                write_shards(source, tokenizer, out, **options)
+                assert contents(out) == whole
+                shutil.rmtree(out)
+        assert len(seen) > 4
+        assert contents(out) == whole
 
 
 @pytest.mark.parametrize("kind", [None, "ThreadPoolExecutor", "ProcessPoolExecutor"])

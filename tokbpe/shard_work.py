@@ -235,6 +235,7 @@ class ShardWriter:
             self.whole = self.whole or shard.tokens < job.shard_tokens
             self.number += 1
         self.shard: ShardFiles | None = None  # if it has begun
+        self.unfinished: set[ShardFiles] = set()  # that one, and those the other thread closes
         self.count = 0  # tokens in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
         self.pool = ThreadPoolExecutor(1)
@@ -246,8 +247,8 @@ class ShardWriter:
 
     def __exit__(self, *error: Any) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
-        if self.shard is not None:
-            self.shard.give_up()
+        for shard in self.unfinished:
+            shard.give_up()
 
     @property
     def name(self) -> str:
@@ -293,12 +294,15 @@ class ShardWriter:
         """The shard, which may begin here."""
         if self.shard is None:
             self.shard = ShardFiles(self.job.folder, self.name, self.job.dtype)
+            self.unfinished.add(self.shard)
         return self.shard
 
     def close(self, open_tokens: int) -> None:
         """Close the shard; open_tokens: so many the document has that goes on behind it."""
         place = self.ended.place(open_tokens)
-        self.later(self.begin().close, self.job, place)
+        shard = self.begin()
+        self.later(shard.close, self.job, place)
+        self.later(self.unfinished.discard, shard)
         self.shard, self.count = None, 0
         self.number += 1
 
@@ -386,13 +390,15 @@ class ArrayFile:
         with files.naming_writes(self.path):
             self.file.seek(0)
             self.file.write(written.header(self.dtype, self.count))
-        assert self._opened is not None
-        self._opened.__exit__(None, None, None)
+        opened, self._opened = self._opened, None
+        assert opened is not None
+        opened.__exit__(None, None, None)
 
     def give_up(self) -> None:
         if self._opened is not None:
             reason = InterruptedError(errno.EINTR, "the shard is not finished", self.path)
-            with contextlib.suppress(InterruptedError):
+            # Or another error, of a full disk: the first one is told already.
+            with contextlib.suppress(OSError):
                 self._opened.__exit__(type(reason), reason, None)
 
 
