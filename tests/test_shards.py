@@ -364,8 +364,11 @@ def test_dtype_follows_the_vocabulary(tmp_path, tokenizer):
     assert found.dtype == np.uint16 and found[:].tolist() == [2**16 - 1]
     found = write_shards(Corpus(["<e>"]), large, tmp_path / "large", allowed_special="all")
     assert found.dtype == np.uint32 and found[:].tolist() == [2**16]
-    with pytest.raises(ValueError, match="uint16 holds 0 to 65535"):
-        write_shards(Corpus(["a"]), large, tmp_path / "no", dtype="uint16")
+    for dtype in ("uint16", np.uint16, np.dtype("uint16")):
+        with pytest.raises(ValueError, match="uint16 holds 0 to 65535"):
+            write_shards(Corpus(["a"]), large, tmp_path / "no", dtype=dtype)
+        found = write_shards(Corpus(["a"]), small, tmp_path / f"{dtype}", dtype=dtype)
+        assert found.manifest["dtype"] == "uint16"
     assert not (tmp_path / "no").exists()
 
 
@@ -378,11 +381,28 @@ def test_which_files_there_are_does_not_depend_on_the_folder(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     expected = [str(tmp_path / "in" / name) for name in ("000.txt", "001.txt")]
     for source in ("in", Path("in"), b"in", ["in/000.txt", "in/001.*"], "in/*", tmp_path / "in"):
-        assert [file.path for file in files_of(source)] == expected
+        assert [file.path for file in files_of(source, str(tmp_path / "out"))] == expected
+
+
+def test_a_folder_inside_what_is_read(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20, "slow"])
+    (source / "out-not").mkdir()
+    (source / "out-not" / "file").write_text("lowest")
+    (tmp_path / "link").symlink_to(source)
+
+    def write(**options):
+        return write_shards(source, tokenizer, source / "out", shard_tokens=9, **options)
+
+    killed_early(monkeypatch, write, "00000-00002")
+    again = write_shards(source, tokenizer, tmp_path / "link" / "out", shard_tokens=9)
+    assert write().documents == again.documents == 3  # finished already
+    with pytest.raises(FileExistsError, match="the finished shards there have corpus ="):
+        write_shards(source / "out", tokenizer, source / "out", shard_tokens=9)
 
 
 def test_parts_depend_on_sizes_alone(tmp_path):
-    found = files_of(folder_with(tmp_path / "in", ["x" * size for size in (3, 4, 0, 9, 1, 1)]))
+    source = folder_with(tmp_path / "in", ["x" * size for size in (3, 4, 0, 9, 1, 1)])
+    found = files_of(source, str(tmp_path / "out"))
     sizes = [[file.state[0] for file in part.files] for part in parts_of(found, 5)]
     assert sizes == [[3, 4], [0, 9], [1, 1]]
     assert [part.number for part in parts_of(found, 5)] == [0, 1, 2]
@@ -652,6 +672,31 @@ def test_damaged_plans_and_records(tmp_path, tokenizer, monkeypatch, name):
         with pytest.raises(ValueError, match=f"{path.parent}.*: the file has more than 5 bytes"):
             write()
     assert write().documents == 2
+
+
+def test_several_at_the_same_time(tmp_path, tokenizer):
+    texts = ["low lower lowest " * 300 * number for number in range(1, 9)]
+    source = folder_with(tmp_path / "in", texts)
+    write_shards(source, tokenizer, tmp_path / "alone", shard_tokens=1000)
+
+    def write(number):
+        with contextlib.suppress(FileNotFoundError):  # another one has finished, and cleaned
+            write_shards(source, tokenizer, tmp_path / "out", shard_tokens=1000, threads=1)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as executor:
+        list(executor.map(write, range(4)))
+    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+
+
+@core
+def test_a_file_that_another_process_writes_first(tmp_path):
+    path = str(tmp_path / "a")
+    with shard_work.new_or_same(path) as one, shard_work.new_or_same(path) as other:
+        one.write(b"low")
+        other.write(b"low")
+    with shard_work.new_or_same(path) as third:
+        third.write(b"low")
+    assert contents(tmp_path) == {"a": b"low"}
 
 
 @pytest.mark.parametrize("kind", ["tokens", "offsets"])
@@ -930,7 +975,7 @@ def test_a_part_ends_when_another_has_failed(tmp_path, tokenizer):
     job = shard_work.Job(str(tmp_path), tokenizer, source, {}, "training", "uint16", 10, None)
     (tmp_path / shard_work.WORK).mkdir()
     (tmp_path / shard_work.WORK / "stop").touch()
-    (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"])), 1)
+    (part,) = parts_of(files_of(folder_with(tmp_path / "in", ["low"]), "out"), 1)
     with pytest.raises(InterruptedError, match="another part has failed"):
         shard_work.write_part(job, part)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", shard_work.WORK]
@@ -1176,6 +1221,8 @@ def test_identity(tmp_path, tokenizer):
     other = Tokenizer(CORPUS, method="bpe", vocabulary_size=270, reserved=["BOS", "EOS", "PAD"])
     with pytest.raises(ValueError) as raised:
         Shards(tmp_path / "0", other)
+    with pytest.raises(TypeError, match="tokenizer must be a Tokenizer, not str"):
+        Shards(tmp_path / "0", "tokenizer")
     assert other.fingerprint() in str(raised.value)
     assert tokenizer.fingerprint() in str(raised.value)
 

@@ -23,10 +23,15 @@ class Part(NamedTuple):
         return f"{self.number:05}"
 
 
-def files_of(paths: Paths) -> list[Listed]:
-    """The files of paths, under names that hold in any folder that a process works in."""
+def files_of(paths: Paths, folder: str) -> list[Listed]:
+    """The files of paths but for those in a folder, where what is made of them is to be; under
+    names that hold in any folder that a process works in."""
     found = sources.list_files(paths)
-    return [file._replace(path=os.path.abspath(file.path)) for file in found]
+    absolute = [file._replace(path=os.path.abspath(file.path)) for file in found]
+    there = {os.path.dirname(file.path) for file in absolute}
+    made = os.path.join(os.path.realpath(folder), "")
+    there -= {path for path in there if os.path.join(os.path.realpath(path), "").startswith(made)}
+    return [file for file in absolute if os.path.dirname(file.path) in there]
 
 
 def parts_of(found: Iterable[Listed], size: int) -> list[Part]:

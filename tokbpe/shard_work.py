@@ -435,13 +435,14 @@ def write_record(job: Job, name: str, record: Mapping[str, Any]) -> None:
 def new_or_same(path: str) -> Iterator[IO[bytes]]:
     """A new file to write to, which appears complete; or, where it is there, one that is thrown
     away: what is there has the same bytes."""
-    if os.path.lexists(path):
-        with open(os.devnull, "wb") as nothing:
-            yield nothing
-        return
+    is_new = False
     try:
         with files.new_file(path) as file:
+            is_new = True
             yield file
     except FileExistsError as error:
         if error.filename != path:
             raise
+    if not is_new:
+        with open(os.devnull, "wb") as nothing:
+            yield nothing

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from tokbpe import arguments, count_work, files, reading, sources
 from tokbpe.corpus import ROLES, TRAINING
 from tokbpe.encoded import EncodedCorpus, options
-from tokbpe.encoding import smallest_type
+from tokbpe.encoding import id_type, smallest_type
 from tokbpe.parts import Part, files_of, names_in, parts_of
 from tokbpe.progress import Progress, Report, checked, reporting
 from tokbpe.shard_work import (
@@ -73,7 +73,7 @@ def write_shards(
     bos: bool = False,
     eos: bool = False,
     add_special_tokens: bool = False,
-    dtype: str | None = None,
+    dtype: Any = None,
     shard_tokens: int = SHARD_TOKENS,
     executor: Executor | None = None,
     threads: int | None = None,
@@ -82,8 +82,9 @@ def write_shards(
     """Encode documents into a folder of token shards, which `Shards` reads.
 
     source: a path, or several, of files of all kinds that `Corpus.from_files` takes, chosen as it
-        does; or a corpus: a `Corpus`, a `StreamedCorpus`, or what else has a `role` and gives its
-        documents each time that it is iterated over. Text files may be of any size.
+        does, but for those in `folder`; or a corpus: a `Corpus`, a `StreamedCorpus`, or what else
+        has a `role` and gives its documents each time that it is iterated over. Text files may be
+        of any size.
     documents: what a document is in a text file, as in `Tokenizer.encode_file`.
     field: of JSON Lines and Parquet: the name of what holds the text of a document.
     role: "training" (the default), "validation" or "test"; that of a corpus is its own.
@@ -122,12 +123,12 @@ def write_shards(
         {"documents": text_of(documents), "field": sources.field_name(field)},
         options(special, bos, eos, add_special_tokens),
         role_of(role, corpus),
-        dtype or smallest_type(tokenizer._vocabulary),
+        id_type(dtype or smallest_type(tokenizer._vocabulary), tokenizer._vocabulary),
         arguments.whole_number(shard_tokens, "shard_tokens", 1, MOST_SHARD_TOKENS),
         arguments.threads(1 if threads is None and executor is not None else threads),
     )
     job.encoding()  # arguments are checked before anything is written
-    found = [] if corpus is not None else files_of(source)
+    found = [] if corpus is not None else files_of(source, job.folder)
     part_bytes = PART_BYTES * job.shard_tokens
     parts = [Part(0, ())] if corpus is not None else parts_of(found, part_bytes)
     with reporting(progress, "B", unit_scale=True) as report:
@@ -343,14 +344,16 @@ def clean(job: Job) -> None:
     """Remove what was needed for the work alone, and what killed processes have left where files
     without a name cannot be made."""
     if is_ours(job):
-        # From now on workers that outlive their parent can write nothing there any more.
-        os.rename(job.work, os.path.join(job.folder, f".tokbpe-{secrets.token_hex(8)}"))
+        # From now on workers that outlive their parent can write nothing there any more. Another
+        # process may do the same.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(job.work, os.path.join(job.folder, f".tokbpe-{secrets.token_hex(8)}"))
     for name in filter(TEMPORARY.fullmatch, os.listdir(job.folder)):
         path = os.path.join(job.folder, name)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
                 os.unlink(path)
 
 

@@ -114,11 +114,8 @@ class Shards:
         # The number of the first token of each shard, and of what would come behind the last.
         self.starts = np.cumsum([0, *(shard.tokens for shard in self.shards)], dtype=np.int64)
         self._mapped: dict[str, NDArray[Any]] = {}
-        if tokenizer is not None and tokenizer.fingerprint() != self.tokenizer_fingerprint:
-            raise ValueError(
-                f"{self.folder}: the shards are of the tokenizer {self.tokenizer_fingerprint}, "
-                f"not of this one, {tokenizer.fingerprint()}"
-            )
+        if tokenizer is not None:
+            self._check_tokenizer(tokenizer)
         for shard in self.shards:
             shard.check(self.folder, self.dtype)
 
@@ -218,6 +215,15 @@ class Shards:
         return os.path.join(self.folder, name)
 
     # Checking it
+
+    def _check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"tokenizer must be a Tokenizer, not {arguments.type_name(tokenizer)}")
+        if tokenizer.fingerprint() != self.tokenizer_fingerprint:
+            raise ValueError(
+                f"{self.folder}: the shards are of the tokenizer {self.tokenizer_fingerprint}, "
+                f"not of this one, {tokenizer.fingerprint()}"
+            )
 
     def verify(self, progress: Progress = False) -> None:
         """Read all files, and raise ValueError, naming the file, for the first that is damaged.
