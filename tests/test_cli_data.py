@@ -5,6 +5,10 @@ import gzip
 import json
 import os
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -107,6 +111,34 @@ def test_a_worker_that_is_killed(run, monkeypatch):
     code, output, error = run("shard my.tokbpe texts -o out --workers 1")
     assert (code, output) == (1, "") and "process" in error and error.count("\n") == 1
     monkeypatch.undo()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_the_command(run, number):
+    for name in range(6):
+        Path("texts", f"{name:02}").write_text("low lower lowest " * 30_000)
+    command = "-m tokbpe shard my.tokbpe texts -o out --workers 2 --shard-tokens 100000"
+    process = subprocess.Popen(
+        [sys.executable, *command.split()], stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(Path().glob("out/*.npy")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if number == signal.SIGINT:  # a terminal sends it to all
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    # The workers hold the other end of the pipe as long as they live.
+    _, errors = process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        assert (process.returncode, errors) == (cli.INTERRUPTED, b"")
+    assert not Path("out/manifest.json").exists()
+    assert run(command.removeprefix("-m tokbpe ")) == (0, "", "")
+    assert run("shard my.tokbpe texts -o alone --shard-tokens 100000") == (0, "", "")
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == {
+        path.name: path.read_bytes() for path in Path("alone").iterdir()
+    }
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,7 @@ class Encoded(NamedTuple):
 def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None) -> int:
     """Write the shards of a part that are not there yet; how many bytes of the part were read, of
     which `add` is told as well."""
+    check_running(job)
     if corpus is None and has_record(job, part.name):  # a corpus may have changed
         read = int(read_record(job, part.name)["read"])
         if add is not None:
@@ -152,8 +153,7 @@ def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None)
     def watched(found: Iterator[Hashed]) -> Iterator[Hashed]:
         nonlocal size, read
         for item in found:
-            if os.path.lexists(os.path.join(job.work, STOP)):
-                raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
+            check_running(job)
             if fitted is not None:
                 fitted.refuse(item.digests, item.block.number, item.name, job.role)
             hashes.write(b"".join(item.digests))
@@ -180,6 +180,12 @@ def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None)
     }
     write_record(job, part.name, record)
     return read
+
+
+def check_running(job: Job) -> None:
+    """InterruptedError if this is to end."""
+    if os.path.lexists(os.path.join(job.work, STOP)):
+        raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
 
 
 def encoded_from(

@@ -219,7 +219,9 @@ def stop_writing(job: Job, writing: Sequence[Future[int]]) -> None:
     stop = os.path.join(job.work, STOP)
     with contextlib.suppress(OSError):  # without it they end later
         open(stop, "wb").close()
-    wait([future for future in writing if not future.cancel()])
+    # Those that have not begun end at once. If they were canceled, and the workers killed then, a
+    # pool would fail over them up to Python 3.11.
+    wait(writing)
     with contextlib.suppress(OSError):
         os.unlink(stop)
 
