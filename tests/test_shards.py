@@ -749,6 +749,30 @@ def test_a_corpus_that_has_grown(tmp_path, tokenizer, monkeypatch, kind):
     assert rows_of(found) == [tokenizer.encode(text) for text in texts]
 
 
+def test_a_corpus_that_changes_in_a_shard_without_record(tmp_path, tokenizer, monkeypatch):
+    texts = ["low lower " * 9 for _ in range(9)]
+    corpus = Corpus(texts)
+    write_shards(corpus, tokenizer, tmp_path / "whole", shard_tokens=40)
+    real = shard_work.write_record
+
+    def write_record(job, name, record):
+        if name == "00000-00002":
+            raise Killed
+        real(job, name, record)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(shard_work, "write_record", write_record)
+        write_shards(corpus, tokenizer, tmp_path / "out", shard_tokens=40)
+    path = tmp_path / "out" / "00000-00002.tokens.npy"
+    assert path.exists()
+    corpus.documents = [*texts[:3], *["slow lower " * 9] * 6]
+    with pytest.raises(ValueError, match=re.escape(f"{path}: the documents are not those that")):
+        write_shards(corpus, tokenizer, tmp_path / "out", shard_tokens=40)
+    corpus.documents = texts
+    write_shards(corpus, tokenizer, tmp_path / "out", shard_tokens=40)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("tokens", [7, 8, 9])
 def test_a_corpus_that_grows_behind_a_full_shard(tmp_path, tokenizer, monkeypatch, tokens):
     # Shards of 8: a full one may be followed by others, unless all was finished already.

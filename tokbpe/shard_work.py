@@ -24,7 +24,7 @@ from tokbpe import blocks, files, reading, written
 from tokbpe.encoded import Fitted
 from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
-from tokbpe.shards import OFFSETS, Shard, read_sealed, sealed
+from tokbpe.shards import CHUNK_BYTES, OFFSETS, Shard, read_sealed, sealed
 from tokbpe.tokenizer import Tokenizer
 
 WORK = "tokbpe-unfinished"
@@ -393,12 +393,18 @@ class ArrayFile:
         return self._file
 
     def close(self) -> None:
+        """Finish the file; ValueError if one was there, and has other numbers."""
+        was_there = self.file.name == os.devnull
         with files.naming_writes(self.path):
             self.file.seek(0)
             self.file.write(written.header(self.dtype, self.count))
         opened, self._opened = self._opened, None
         assert opened is not None
         opened.__exit__(None, None, None)
+        if was_there and digest_of(self.path) != self.digest.hexdigest():
+            raise ValueError(
+                f"{self.path}: the documents are not those that this shard was made of"
+            )
 
     def give_up(self) -> None:
         if self._opened is not None:
@@ -409,6 +415,16 @@ class ArrayFile:
 
 
 # Files
+
+
+def digest_of(path: str) -> str:
+    """The SHA-256 of the numbers in a .npy file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        file.seek(written.HEADER_BYTES)
+        while data := file.read(CHUNK_BYTES):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def record_path(job: Job, name: str) -> str:

@@ -31,7 +31,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from tokbpe import arguments, count_work, files, reading, sources
-from tokbpe.corpus import ROLES, TRAINING
+from tokbpe.corpus import ROLES, TRAINING, Corpus
 from tokbpe.encoded import EncodedCorpus, options
 from tokbpe.encoding import id_type, smallest_type
 from tokbpe.parts import Part, files_of, names_in, parts_of
@@ -162,7 +162,7 @@ def corpus_of(source: Any) -> Any:
 def size_of(found: Sequence[Listed], corpus: Any) -> int | None:
     """How many bytes the documents have, None where that is not known before they are read."""
     if corpus is not None:
-        return getattr(corpus, "known_bytes", None)
+        return corpus.known_bytes if isinstance(corpus, Corpus) else None
     if not all(sources.is_plain(file.path) for file in found):
         return None
     return sum(size for _, (size, _) in found)
@@ -231,7 +231,7 @@ def stop_writing(job: Job, writing: Sequence[Future[int]]) -> None:
 
 def plan(job: Job, found: Sequence[Listed], part_bytes: float, corpus: Any) -> dict[str, Any]:
     """What must be the same for the work to go on."""
-    is_known = getattr(corpus, "known_bytes", None) is not None
+    is_known = isinstance(corpus, Corpus) and corpus.known_bytes is not None
     return {
         **job.facts(corpus.fingerprint() if is_known else None),
         "part_bytes": part_bytes,
@@ -284,9 +284,10 @@ def differences(
 @contextlib.contextmanager
 def working_folder(job: Job, wanted: Mapping[str, Any]) -> Iterator[None]:
     """The folder, with the plan of what is to be done. If nothing comes of it, nothing is left."""
-    is_new = not os.path.lexists(job.folder)
-    if is_new:
+    is_new = False
+    with contextlib.suppress(FileExistsError):
         os.mkdir(job.folder)
+        is_new = True
     try:
         begin(job, sealed(PLANNED, wanted))
     except BaseException:
@@ -312,9 +313,12 @@ def begin(job: Job, data: bytes) -> None:
                 "the folder holds something else than unfinished shards",
                 job.folder,
             )
-        # Another process may begin at the same time.
-        with contextlib.suppress(FileExistsError), files.new_folder(job.work) as folder:
-            files.publish(os.path.join(folder, PLAN), data)
+        try:
+            with files.new_folder(job.work) as folder:
+                files.publish(os.path.join(folder, PLAN), data)
+        except OSError:
+            if not os.path.lexists(job.work):  # where another process has begun meanwhile
+                raise
     if not is_ours(job):
         raise FileExistsError(
             errno.EEXIST,
