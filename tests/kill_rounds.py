@@ -4,7 +4,7 @@
 
 FOLDER holds `tokenizer` and `in`, files to encode. Each round is a process that is killed; when
 one has finished before that, its folder is left, and the next round begins another one. Prints
-JSON: for each folder how many processes were killed in it. A test reads what there is then.
+JSON: for each folder how much was there after each kill. A test reads what there is then.
 """
 
 import contextlib
@@ -49,12 +49,24 @@ def killed(folder: Path, out: Path, workers: int, longest: float) -> bool:
     # Workers outlive their parent for a while, but not the test: they are in its process group.
     groups.append(child)
     time.sleep(random.random() * longest)
+    if random.random() < 0.5:  # the workers as well
+        with contextlib.suppress(ProcessLookupError):  # it may not have its group yet
+            os.killpg(child, signal.SIGKILL)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status):
         assert status == 0
         return False
     return True
+
+
+def state(out: Path) -> str:
+    """How far the work is that was killed."""
+    if not out.exists():
+        return "nothing"
+    if (out / "manifest.json").exists():
+        return "manifest"
+    return f"{len(list(out.glob('*.offsets.npy')))} shards"
 
 
 def main() -> None:
@@ -64,13 +76,13 @@ def main() -> None:
     start = time.perf_counter()
     let_finish(folder, folder / "alone", workers)
     longest = 0.7 * (time.perf_counter() - start)
-    kills: list[int] = []
-    while sum(kills) < rounds:
+    kills: list[list[str]] = []
+    while sum(map(len, kills)) < rounds:
         out = folder / f"out{len(kills)}"
-        kills.append(0)
+        kills.append([])
         while killed(folder, out, workers, longest):
-            kills[-1] += 1
-            if sum(kills) >= rounds:  # the last one is let finish
+            kills[-1].append(state(out))
+            if sum(map(len, kills)) >= rounds:  # the last one is let finish
                 let_finish(folder, out, workers)
                 break
     print(json.dumps(kills))

@@ -1,13 +1,20 @@
 """The command line for shards and for measures."""
 
+import contextlib
 import gzip
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tokbpe import Shards, Tokenizer, cli, metrics
+from tokbpe.count_work import new_processes
 
 
 @pytest.fixture
@@ -67,21 +74,89 @@ def test_records(run):
     assert "field body" in run("verify out")[1]
 
 
+@pytest.mark.parametrize("packing", ["gz", "zst"])
+def test_packed_records_and_tables(run, packing):
+    pack = gzip if packing == "gz" else pytest.importorskip("zstandard")
+    pyarrow = pytest.importorskip("pyarrow")
+    records = b'{"body": "slow"}\n{"body": "low"}\n'
+    path = Path("texts", f"c.jsonl.{packing}")
+    path.write_bytes(pack.compress(records))
+    Path("texts", f"d.txt.{packing}").write_bytes(pack.compress(b"slow\nlow\n"))
+    Path("texts", "e.jsonl").write_bytes(records)
+    table = pyarrow.table({"body": ["slow", "low"]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "texts/f.parquet")
+    command = "shard my.tokbpe texts -o out --field body --documents line --eos"
+    assert run(command) == (0, "", "")
+    lines = ["low lower", "lowest", "slow", *["slow", "low"] * 4]
+    tokenizer = Tokenizer.load("my.tokbpe")
+    expected = [id for line in lines for id in tokenizer.encode(line, eos=True)]
+    assert Shards("out")[:].tolist() == expected
+    command = "shard my.tokbpe texts/c.* -o c --field body --workers 1"
+    assert run(command) == (0, "", "") and Shards("c").documents == 2
+    path.write_bytes(pack.compress(records)[:-3])
+    code, _, error = run("shard my.tokbpe texts/c.* -o damaged --field body --workers 1")
+    assert code == 1 and f"{path}: the compressed data are damaged" in error
+    assert not Path("damaged").exists()
+
+
+def test_a_worker_that_is_killed(run, monkeypatch):
+    @contextlib.contextmanager
+    def killed(workers):
+        with new_processes(workers) as executor:
+            executor.submit(os.kill, os.getpid(), 0).result()
+            executor.submit(os._exit, 1)
+            yield executor
+
+    monkeypatch.setattr(cli, "new_processes", killed)
+    code, output, error = run("shard my.tokbpe texts -o out --workers 1")
+    assert (code, output) == (1, "") and "process" in error and error.count("\n") == 1
+    monkeypatch.undo()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_the_command(run, number):
+    for name in range(6):
+        Path("texts", f"{name:02}").write_text("low lower lowest " * 30_000)
+    command = "-m tokbpe shard my.tokbpe texts -o out --workers 2 --shard-tokens 100000"
+    process = subprocess.Popen(
+        [sys.executable, *command.split()], stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(Path().glob("out/*.npy")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if number == signal.SIGINT:  # a terminal sends it to all
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    # The workers hold the other end of the pipe as long as they live.
+    _, errors = process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        assert (process.returncode, errors) == (cli.INTERRUPTED, b"")
+    assert not Path("out/manifest.json").exists()
+    assert run(command.removeprefix("-m tokbpe ")) == (0, "", "")
+    assert run("shard my.tokbpe texts -o alone --shard-tokens 100000") == (0, "", "")
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == {
+        path.name: path.read_bytes() for path in Path("alone").iterdir()
+    }
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
         ("shard my.tokbpe absent -o out", "absent: No such file or directory"),
         ("shard absent texts -o out", "absent: No such file or directory"),
-        ("shard my.tokbpe texts -o texts", "texts: the folder holds something else"),
+        ("shard my.tokbpe texts -o texts", "{here}/texts: the folder holds something else"),
         ("shard my.tokbpe texts -o out --bos", "there is no reserved id 'BOS'"),
-        ("verify absent", "absent/manifest.json: No such file or directory"),
-        ("verify texts", "texts/manifest.json: these are no finished shards"),
+        ("verify absent", "{here}/absent/manifest.json: No such file or directory"),
+        ("verify texts", "{here}/texts/manifest.json: these are no finished shards"),
         ("verify texts --tokenizer texts/a.txt", "texts/a.txt: this is no tokenizer"),
     ],
 )
 def test_failures(run, command, message):
     code, output, error = run(command)
     assert (code, output) == (1, "")
+    message = message.format(here=Path.cwd())
     assert error.startswith(f"tokbpe: error: {message}") and error.count("\n") == 1
 
 
@@ -93,10 +168,12 @@ def test_damage_and_another_tokenizer(run):
     (path,) = Path("out").glob("*.tokens.npy")
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     code, _, error = run("verify out")
-    assert code == 1 and error.startswith(f"tokbpe: error: {path}: ")
+    assert code == 1 and error.startswith(f"tokbpe: error: {path.absolute()}: ")
 
 
-@pytest.mark.parametrize("option", ["--shard-tokens 0", "--role train", "--workers x", ""])
+@pytest.mark.parametrize(
+    "option", ["--shard-tokens 0", "--role train", "--workers x", "--workers 1025", ""]
+)
 def test_wrong_use(run, option, capfdbinary):
     with pytest.raises(SystemExit) as caught:
         run(f"shard my.tokbpe texts {option}" + (" -o out" if option else ""))

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +34,7 @@ from tokbpe import (
     usage,
     written,
 )
+from tokbpe.count_work import new_processes
 from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect
@@ -51,6 +52,8 @@ FAILED = 1
 INTERRUPTED = 130  # as a shell reports SIGINT
 NOBODY_READS = 141  # as a shell reports SIGPIPE
 
+# What can go wrong in the work, BrokenExecutor where a worker is killed.
+FAILURES = (OSError, ImportError, ValueError, BrokenExecutor, demo.DemoError, check.CheckError)
 ARRAY_START = b"\x93NUMPY"
 # What `verify` shows of a manifest.
 VERIFIED = (
@@ -80,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return NOBODY_READS
-    except (OSError, ImportError, ValueError, demo.DemoError, check.CheckError) as error:
+    except FAILURES as error:
         tell(f"error: {message(error)}")
         return FAILED
     return 0
@@ -386,7 +389,7 @@ def shard(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         stack.enter_context(told_warnings())
         executor = None
         if arguments.workers is not None:
-            executor = stack.enter_context(ProcessPoolExecutor(arguments.workers))
+            executor = stack.enter_context(new_processes(arguments.workers))
         shards = write_shards(
             arguments.files,
             tokenizer,

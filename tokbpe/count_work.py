@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -521,7 +522,12 @@ def new_processes(workers: int) -> Iterator[Executor]:
             started.append(super().Process(*args, **options))
             return started[-1]
 
-    pool = ProcessPoolExecutor(workers, mp_context=Context(), initializer=ignore_interrupts)
+    class Pool(ProcessPoolExecutor):
+        def submit(self, *work: Any, **options: Any) -> Any:
+            with interrupts_later():  # it starts processes, which inherit that
+                return super().submit(*work, **options)
+
+    pool = Pool(workers, mp_context=Context(), initializer=begin_worker)
     try:
         yield pool
         pool.shutdown()
@@ -538,6 +544,30 @@ def kill(processes: list[Any]) -> None:
             process.kill()
 
 
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started this."""
+@contextlib.contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Hold back Ctrl-C, where a system can."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def begin_worker() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started this; and end
+    when that is killed, or this one would wait for its next task for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -120,6 +120,11 @@ class Fitted(NamedTuple):
             not forgotten and vocabulary.trained,
         )
 
+    @classmethod
+    def forbidden(cls, vocabulary: Vocabulary, role: str) -> "Fitted | None":
+        """What documents of a role must not be among; None: these may be any."""
+        return None if role == TRAINING else cls.of(vocabulary)
+
     def refuse(
         self, digests: Iterable[bytes], first: int, name: Callable[[int], str], role: str
     ) -> None:
@@ -195,7 +200,7 @@ def encoded(
     """The ids of a corpus. ValueError if it is no training corpus and holds a document that the
     vocabulary was fitted on; a warning if the hashes of those were not kept."""
     vocabulary = encoding.encoder.vocabulary
-    fitted = None if corpus.role == TRAINING else Fitted.of(vocabulary)
+    fitted = Fitted.forbidden(vocabulary, corpus.role)
     tokens = bytearray()
     offsets = [np.zeros(1, np.uint64)]
     with reporting(progress, "B", unit_scale=True) as report:

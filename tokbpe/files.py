@@ -18,7 +18,7 @@ def read(path: Path) -> bytes:
     with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise ValueError(f"the file has more than {LARGEST} bytes, which no vocabulary needs")
+        raise ValueError(f"the file has more than {LARGEST} bytes, which no such file needs")
     return data
 
 

@@ -22,16 +22,16 @@ class Part(NamedTuple):
     def name(self) -> str:
         return f"{self.number:05}"
 
-    @property
-    def bytes(self) -> int:
-        """How many the files have."""
-        return sum(size for _, (size, _) in self.files)
 
-
-def files_of(paths: Paths) -> list[Listed]:
-    """The files of paths, under names that hold in any folder that a process works in."""
+def files_of(paths: Paths, folder: str) -> list[Listed]:
+    """The files of paths but for those in a folder, where what is made of them is to be; under
+    names that hold in any folder that a process works in."""
     found = sources.list_files(paths)
-    return [file._replace(path=os.path.abspath(file.path)) for file in found]
+    absolute = [file._replace(path=os.path.abspath(file.path)) for file in found]
+    there = {os.path.dirname(file.path) for file in absolute}
+    made = os.path.join(os.path.realpath(folder), "")
+    there -= {path for path in there if os.path.join(os.path.realpath(path), "").startswith(made)}
+    return [file for file in absolute if os.path.dirname(file.path) in there]
 
 
 def parts_of(found: Iterable[Listed], size: int) -> list[Part]:
@@ -54,10 +54,11 @@ class Hashed(NamedTuple):
     name: Callable[[int], str]  # of a document, by its number
     block: Block
     digests: list[bytes]
+    read: int  # so many bytes of a plain file, separators included; else of the documents
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.block.texts))
+        return size_of(self.block)
 
 
 def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Iterator[Hashed]:
@@ -67,7 +68,7 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Ite
     """
     if corpus is not None:
         found = reading.grouped(arguments.documents(corpus), plan.size)
-        yield from hashed(names_in(None, corpus, plan), found)
+        yield from hashed(names_in(None, corpus, plan), found, None)
     for file in part.files:
         with sources.contents(file) as data:
             if sources.has_records(file.path):
@@ -75,7 +76,8 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Ite
                 found = reading.grouped(arguments.documents(records), plan.size)
             else:
                 found = reading.blocks(data, *plan)
-            yield from hashed(names_in(file, corpus, plan), found)
+            place = data.tell if sources.is_plain(file.path) else None
+            yield from hashed(names_in(file, corpus, plan), found, place)
 
 
 def names_in(file: Listed | None, corpus: Any, plan: blocks.Plan) -> Callable[[int], str]:
@@ -85,7 +87,11 @@ def names_in(file: Listed | None, corpus: Any, plan: blocks.Plan) -> Callable[[i
     return partial(sources.place, file.path, plan.separation)
 
 
-def hashed(name: Callable[[int], str], found: Iterable[Block]) -> Iterator[Hashed]:
+def hashed(
+    name: Callable[[int], str], found: Iterable[Block], place: Callable[[], int] | None
+) -> Iterator[Hashed]:
+    """Blocks with their hashes; place: how far the file is read."""
+    read = 0
     for block in found:
         if block.start == 0 and block.last:
             digests = [hashlib.sha256(text).digest() for text in block.texts]
@@ -94,7 +100,12 @@ def hashed(name: Callable[[int], str], found: Iterable[Block]) -> Iterator[Hashe
                 digest = hashlib.sha256()
             digest.update(block.texts[0])
             digests = [digest.digest()] if block.last else []
-        yield Hashed(name, block, digests)
+        before, read = read, read + size_of(block) if place is None else place()
+        yield Hashed(name, block, digests, read - before)
+
+
+def size_of(block: Block) -> int:
+    return sum(map(len, block.texts))
 
 
 def ahead(items: Iterator[Hashed]) -> Generator[Hashed]:

@@ -9,7 +9,6 @@ are read and hashed, but not encoded.
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,16 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import blocks, files, reading, written
-from tokbpe.corpus import TRAINING
 from tokbpe.encoded import Fitted
 from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
-from tokbpe.shards import OFFSETS, Shard
-from tokbpe.sources import Listed
+from tokbpe.shards import CHUNK_BYTES, OFFSETS, Shard, read_sealed, sealed
 from tokbpe.tokenizer import Tokenizer
 
-WORK = "work"
+WORK = "tokbpe-unfinished"
 STOP = "stop"
+RECORD = "record of token shards"
 # How much the thread that writes may have to do, in blocks.
 MOST_PENDING = 4
 
@@ -76,14 +74,14 @@ class Job:
 
     def fitted(self) -> Fitted | None:
         """What the documents must not be of; None: these may be any."""
-        return None if self.role == TRAINING else Fitted.of(self.of()._vocabulary)
+        return Fitted.forbidden(self.of()._vocabulary, self.role)
 
     @cached_property
     def fingerprint(self) -> str:
         """That of the tokenizer."""
         return self.of().fingerprint()
 
-    def facts(self, corpus: str) -> dict[str, Any]:
+    def facts(self, corpus: str | None) -> dict[str, Any]:
         """What the manifest says of the input, with the fingerprint of the corpus."""
         tokenizer = self.of()
         return {
@@ -97,10 +95,6 @@ class Job:
             "vocab_size": tokenizer.vocab_size,
             "reserved": tokenizer.reserved,
         }
-
-    def plan(self, found: Sequence[Listed]) -> dict[str, Any]:
-        """What must be the same for the work to go on."""
-        return {**self.facts(""), "files": found}
 
 
 @lru_cache(1)
@@ -143,48 +137,66 @@ class Encoded(NamedTuple):
 
 
 def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None) -> int:
-    """Write the shards of a part that are not there yet; how many bytes the part has."""
-    if os.path.lexists(record_path(job, part.name)):
-        size = int(read_record(job, part.name)["bytes"])
+    """Write the shards of a part that are not there yet; how many bytes of the part were read, of
+    which `add` is told as well."""
+    check_running(job)
+    if corpus is None and has_record(job, part.name):  # a corpus may have changed
+        read = int(read_record(job, part.name)["read"])
         if add is not None:
-            add(size)
-        return size
-    size = 0
+            add(read)
+        return read
+    size = read = 0
     encoding = job.encoding()
     fitted = job.fitted()
     ended = Ended()
 
     def watched(found: Iterator[Hashed]) -> Iterator[Hashed]:
-        nonlocal size
+        nonlocal size, read
         for item in found:
-            if os.path.lexists(os.path.join(job.work, STOP)):
-                raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
+            check_running(job)
             if fitted is not None:
                 fitted.refuse(item.digests, item.block.number, item.name, job.role)
             hashes.write(b"".join(item.digests))
             yield item
             size += item.size
+            read += item.read
             if add is not None:
-                add(item.size)
+                add(item.read)
 
     with (
         new_or_same(os.path.join(job.work, f"{part.name}.hashes")) as hashes,
         ShardWriter(job, part, ended) as writer,
         contextlib.closing(ahead(job.hashed(part, corpus, encoding.plan))) as coming,
     ):
-        for encoded in encoded_from(writer.place, watched(coming), encoding, ended):
+        for encoded in encoded_from(writer.place, writer.whole, watched(coming), encoding, ended):
             writer.write(encoded)
         shards = writer.finish()
-    write_record(job, part.name, {"documents": ended.count, "bytes": size, "shards": shards})
-    return size
+    record = {
+        "documents": ended.count,
+        "bytes": size,
+        "read": read,
+        "hashes": ended.digest.hexdigest(),
+        "shards": shards,
+    }
+    write_record(job, part.name, record)
+    return read
+
+
+def check_running(job: Job) -> None:
+    """InterruptedError if this is to end."""
+    if os.path.lexists(os.path.join(job.work, STOP)):
+        raise InterruptedError(errno.EINTR, "another part has failed", job.folder)
 
 
 def encoded_from(
-    place: Place, coming: Iterable[Hashed], encoding: blocks.Encoding, ended: Ended
+    place: Place, whole: bool, coming: Iterable[Hashed], encoding: blocks.Encoding, ended: Ended
 ) -> Iterator[Encoded]:
-    """The ids of documents from a place on; those before it have `ended`."""
+    """The ids of documents from a place on; those before it have `ended`.
+
+    whole: whether there must be none.
+    """
     left = place.tokens  # to be made once more, and left out
-    for name, block, digests in coming:
+    for name, block, digests, _ in coming:
         skipped = min(place.documents - ended.count, len(digests))
         if skipped > 0:
             ended.add(digests[:skipped])
@@ -195,6 +207,11 @@ def encoded_from(
                 )
         if ended.count < place.documents or 0 < skipped == len(block.texts):
             continue
+        if whole:
+            raise ValueError(
+                f"{name(block.number + max(skipped, 0))}: there are more documents than in the "
+                "shards that are there"
+            )
         if skipped > 0:
             block = Block(block.texts[skipped:], block.number + skipped, 0, block.last)
             digests = digests[skipped:]
@@ -218,10 +235,13 @@ class ShardWriter:
         self.ended = ended
         self.number = 0  # of the shard
         self.place = Place()  # from which on there is something to do
-        while os.path.lexists(record_path(job, self.name)):
-            self.place = Place(*read_record(job, self.name)["place"])
+        self.whole = has_record(job, part.name)  # whether all shards are there
+        while has_record(job, self.name):
+            shard, self.place = read_shard(job, self.name)
+            self.whole = self.whole or shard.tokens < job.shard_tokens
             self.number += 1
         self.shard: ShardFiles | None = None  # if it has begun
+        self.unfinished: set[ShardFiles] = set()  # that one, and those the other thread closes
         self.count = 0  # tokens in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
         self.pool = ThreadPoolExecutor(1)
@@ -233,8 +253,8 @@ class ShardWriter:
 
     def __exit__(self, *error: Any) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
-        if self.shard is not None:
-            self.shard.give_up()
+        for shard in self.unfinished:
+            shard.give_up()
 
     @property
     def name(self) -> str:
@@ -280,12 +300,15 @@ class ShardWriter:
         """The shard, which may begin here."""
         if self.shard is None:
             self.shard = ShardFiles(self.job.folder, self.name, self.job.dtype)
+            self.unfinished.add(self.shard)
         return self.shard
 
     def close(self, open_tokens: int) -> None:
         """Close the shard; open_tokens: so many the document has that goes on behind it."""
         place = self.ended.place(open_tokens)
-        self.later(self.begin().close, self.job, place)
+        shard = self.begin()
+        self.later(shard.close, self.job, place)
+        self.later(self.unfinished.discard, shard)
         self.shard, self.count = None, 0
         self.number += 1
 
@@ -370,47 +393,78 @@ class ArrayFile:
         return self._file
 
     def close(self) -> None:
+        """Finish the file; ValueError if one was there, and has other numbers."""
+        was_there = self.file.name == os.devnull
         with files.naming_writes(self.path):
             self.file.seek(0)
             self.file.write(written.header(self.dtype, self.count))
-        assert self._opened is not None
-        self._opened.__exit__(None, None, None)
+        opened, self._opened = self._opened, None
+        assert opened is not None
+        opened.__exit__(None, None, None)
+        if was_there and digest_of(self.path) != self.digest.hexdigest():
+            raise ValueError(
+                f"{self.path}: the documents are not those that this shard was made of"
+            )
 
     def give_up(self) -> None:
         if self._opened is not None:
             reason = InterruptedError(errno.EINTR, "the shard is not finished", self.path)
-            with contextlib.suppress(InterruptedError):
+            # Or another error, of a full disk: the first one is told already.
+            with contextlib.suppress(OSError):
                 self._opened.__exit__(type(reason), reason, None)
 
 
 # Files
 
 
+def digest_of(path: str) -> str:
+    """The SHA-256 of the numbers in a .npy file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        file.seek(written.HEADER_BYTES)
+        while data := file.read(CHUNK_BYTES):
+            digest.update(data)
+    return digest.hexdigest()
+
+
 def record_path(job: Job, name: str) -> str:
     return os.path.join(job.work, f"{name}.json")
 
 
+def has_record(job: Job, name: str) -> bool:
+    return os.path.lexists(record_path(job, name))
+
+
 def read_record(job: Job, name: str) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(files.read(record_path(job, name)))
-    return record
+    return read_sealed(record_path(job, name), RECORD)
+
+
+def read_shard(job: Job, name: str) -> tuple[Shard, Place]:
+    """A shard that has a record, and where it ends; ValueError or OSError, naming the file, if its
+    files are not what they were."""
+    record = read_record(job, name)
+    shard = Shard(**record["shard"])
+    shard.check(job.folder, np.dtype(job.dtype))
+    return shard, Place(*record["place"])
 
 
 def write_record(job: Job, name: str, record: Mapping[str, Any]) -> None:
     with new_or_same(record_path(job, name)) as file:
-        files.write(file, json.dumps(record).encode("ascii"))
+        files.write(file, sealed(RECORD, record))
 
 
 @contextlib.contextmanager
 def new_or_same(path: str) -> Iterator[IO[bytes]]:
     """A new file to write to, which appears complete; or, where it is there, one that is thrown
     away: what is there has the same bytes."""
-    if os.path.lexists(path):
-        with open(os.devnull, "wb") as nothing:
-            yield nothing
-        return
+    is_new = False
     try:
         with files.new_file(path) as file:
+            is_new = True
             yield file
     except FileExistsError as error:
         if error.filename != path:
             raise
+    if not is_new:
+        with open(os.devnull, "wb") as nothing:
+            yield nothing

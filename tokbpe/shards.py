@@ -28,7 +28,9 @@ from tokbpe.encoded import identity
 from tokbpe.progress import Progress, reporting
 from tokbpe.tokenizer import Tokenizer
 
+# Of all files: how documents are taken in parts, parts in shards, and what is said of them.
 VERSION = 1
+FORMAT = "tokbpe shards"
 MANIFEST = "manifest.json"
 DTYPES = ("uint16", "uint32")
 OFFSETS = np.dtype("<u8")
@@ -70,6 +72,26 @@ class Shard(NamedTuple):
     def offsets_file(self) -> str:
         return f"{self.name}.offsets.npy"
 
+    def check(self, folder: str, dtype: "np.dtype[Any]") -> None:
+        """A quick look at both files, but not at the numbers in them."""
+        check_array(os.path.join(folder, self.tokens_file), self.tokens, dtype)
+        check_array(os.path.join(folder, self.offsets_file), self.documents + 1, OFFSETS)
+
+
+def check_array(path: str, count: int, dtype: "np.dtype[Any]") -> None:
+    """ValueError for a file of another size, or that is no array of so many of these numbers."""
+    dtype = dtype.newbyteorder("<")
+    size = os.stat(path).st_size
+    expected = written.HEADER_BYTES + count * dtype.itemsize
+    if size != expected:
+        raise ValueError(f"{path}: the file has {size} bytes, not {expected}")
+    with open(path, "rb") as file:
+        if file.read(written.HEADER_BYTES) != written.header(dtype, count):
+            raise ValueError(
+                f"{path}: the file is damaged: its header is not that of an array of {count} "
+                f"{dtype.name}"
+            )
+
 
 class Shards:
     """A finished folder of token shards.
@@ -80,26 +102,22 @@ class Shards:
     `len` is the number of tokens, and a slice gives them: as a view of the file where they stand
     in one shard, which nothing can be written to. Files are mapped when they are first needed.
     ValueError for a manifest that is damaged or of a newer version, for a file of another size
-    than it tells, and for another tokenizer, naming both fingerprints; OSError for what is not
-    there. `verify` looks at every byte.
+    or type than it tells, and for another tokenizer, naming both fingerprints; OSError for what is
+    not there. `verify` looks at every byte.
     """
 
     def __init__(self, folder: files.Path, tokenizer: Tokenizer | None = None) -> None:
-        self.folder = os.fsdecode(folder)
+        self.folder = os.path.abspath(os.fsdecode(folder))  # files are mapped later
         self.manifest = read_manifest(self.folder)
         self.shards = [Shard(**plain) for plain in self.manifest["shards"]]
         self.dtype = np.dtype(self.manifest["dtype"]).newbyteorder("<")
         # The number of the first token of each shard, and of what would come behind the last.
         self.starts = np.cumsum([0, *(shard.tokens for shard in self.shards)], dtype=np.int64)
         self._mapped: dict[str, NDArray[Any]] = {}
-        if tokenizer is not None and tokenizer.fingerprint() != self.tokenizer_fingerprint:
-            raise ValueError(
-                f"{self.folder}: the shards are of the tokenizer {self.tokenizer_fingerprint}, "
-                f"not of this one, {tokenizer.fingerprint()}"
-            )
+        if tokenizer is not None:
+            self._check_tokenizer(tokenizer)
         for shard in self.shards:
-            self._check_size(shard.tokens_file, shard.tokens, self.dtype)
-            self._check_size(shard.offsets_file, shard.documents + 1, OFFSETS)
+            shard.check(self.folder, self.dtype)
 
     def __repr__(self) -> str:
         return (
@@ -185,11 +203,12 @@ class Shards:
 
     def _array(self, name: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
         if name not in self._mapped:
-            self._mapped[name] = np.asarray(
-                np.memmap(self._path(name), dtype, "r", written.HEADER_BYTES, (count,))
-                if count
-                else np.empty(0, dtype)
-            )
+            with files.naming(self._path(name)):  # which may be shorter now
+                self._mapped[name] = np.asarray(
+                    np.memmap(self._path(name), dtype, "r", written.HEADER_BYTES, (count,))
+                    if count
+                    else np.empty(0, dtype)
+                )
         return self._mapped[name]
 
     def _path(self, name: str) -> str:
@@ -197,12 +216,13 @@ class Shards:
 
     # Checking it
 
-    def _check_size(self, name: str, count: int, dtype: "np.dtype[Any]") -> None:
-        size = os.stat(self._path(name)).st_size
-        expected = written.HEADER_BYTES + count * dtype.itemsize
-        if size != expected:
+    def _check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"tokenizer must be a Tokenizer, not {arguments.type_name(tokenizer)}")
+        if tokenizer.fingerprint() != self.tokenizer_fingerprint:
             raise ValueError(
-                f"{self._path(name)}: the file has {size} bytes, but {expected} by the manifest"
+                f"{self.folder}: the shards are of the tokenizer {self.tokenizer_fingerprint}, "
+                f"not of this one, {tokenizer.fingerprint()}"
             )
 
     def verify(self, progress: Progress = False) -> None:
@@ -238,12 +258,9 @@ class Shards:
         """Looks at a file; how much of it, step by step."""
         found = hashlib.sha256()
         size = self.manifest["vocab_size"]
+        check_array(self._path(name), count, dtype)  # once more: it may have changed
         with open(self._path(name), "rb") as file:
-            if file.read(written.HEADER_BYTES) != written.header(dtype, count):
-                raise ValueError(
-                    f"{self._path(name)}: the file is damaged: its header is not that of an array "
-                    f"of {count} {dtype.name}"
-                )
+            file.seek(written.HEADER_BYTES)
             while data := file.read(CHUNK_BYTES):
                 found.update(data)
                 yield len(data)
@@ -259,7 +276,7 @@ class Shards:
             )
 
 
-# The manifest
+# The manifest, and other plain data in files
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
@@ -269,21 +286,8 @@ def read_manifest(folder: str) -> dict[str, Any]:
         raise FileNotFoundError(
             errno.ENOENT, "these are no finished shards: there is no manifest", path
         )
-    data = files.read(path)
+    plain = read_sealed(path, FORMAT)
     with files.naming(path):
-        try:
-            plain = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"the manifest is damaged: {error}") from error
-        if not isinstance(plain, dict) or plain.get("format") != "tokbpe shards":
-            raise ValueError("this is no manifest of token shards")
-        if plain.get("version") != VERSION:
-            raise ValueError(
-                f"the manifest has version {plain.get('version')!r}; this tokbpe reads {VERSION}"
-            )
-        digest = plain.pop("sha256", None)
-        if states.digest(plain) != digest:
-            raise ValueError("the manifest is damaged: its data do not have its checksum")
         check_fields(plain)
     return plain
 
@@ -303,7 +307,10 @@ def check_fields(plain: Mapping[str, Any]) -> None:
                 f"a shard stands in the folder of its manifest, not at {shard['name']!r}"
             )
         for name in ("tokens", "documents"):
-            arguments.whole_number(shard[name], f"{name} of a shard", 0, 2**62)
+            if type(shard[name]) is not int or shard[name] < 0:
+                raise ValueError(
+                    f"{name} of a shard must be a whole number from 0 on, not {shard[name]!r}"
+                )
     names = [shard["name"] for shard in plain["shards"]]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -313,8 +320,27 @@ def check_fields(plain: Mapping[str, Any]) -> None:
             raise ValueError(f"the {name} of the shards are not {plain[name]} together")
 
 
-def manifest_bytes(plain: Mapping[str, Any]) -> bytes:
-    """A manifest as it is written."""
-    whole = {"format": "tokbpe shards", "version": VERSION, **plain}
+def sealed(kind: str, plain: Mapping[str, Any]) -> bytes:
+    """Plain data as they are written: with what they are, and a checksum."""
+    whole = {"format": kind, "version": VERSION, **plain}
     whole["sha256"] = states.digest(whole)
     return json.dumps(whole, indent=1, sort_keys=True).encode("ascii") + b"\n"
+
+
+def read_sealed(path: str, kind: str) -> dict[str, Any]:
+    """What `sealed` has made of plain data; ValueError, naming the file, for anything else."""
+    with files.naming(path):
+        try:
+            plain = json.loads(files.read(path))
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"the file is damaged: {error}") from error
+        if not isinstance(plain, dict) or plain.get("format") != kind:
+            raise ValueError(f"this is no file of {kind}")
+        if plain.get("version") != VERSION:
+            raise ValueError(
+                f"the file has version {plain.get('version')!r}; this tokbpe reads {VERSION}"
+            )
+        digest = plain.pop("sha256", None)
+        if states.digest(plain) != digest:
+            raise ValueError("the file is damaged: its data do not have its checksum")
+    return plain

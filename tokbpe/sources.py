@@ -390,7 +390,7 @@ def parquet_rows(file: Any, field: str) -> Iterator[Text]:
     """A column of a Parquet file: texts, or bytes."""
     row = 0
     try:
-        table = parquet().ParquetFile(file)
+        table = parquet().ParquetFile(file if file.seekable() else io.BytesIO(file.read()))
         check_column(table.schema_arrow, field)
         for batch in table.iter_batches(ROWS, columns=[field]):
             column = batch.column(0)

@@ -289,7 +289,7 @@ def accept_sharding(sharding: argparse.ArgumentParser) -> None:
     sharding.add_argument(
         "--workers",
         metavar="N",
-        type=whole_number(1, MOST_THREADS),
+        type=whole_number(1, MOST_WORKERS),
         help="processes that encode parts of the files at the same time (none)",
     )
 
