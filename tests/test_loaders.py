@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tokbpe import Batches, Corpus, TokenDataset, Tokenizer, packing, write_shards
 from tokbpe.orders import drawn, mixed, mixed_one, permuted
 from tokbpe.packing import Packed, Pair
-from tokbpe.shards import manifest_bytes
+from tokbpe.shards import FORMAT, sealed
 
 ORDERS = ("sequential", "shuffled", "random")
 PACKS = ("stream", "document", "best-fit")
@@ -719,7 +719,7 @@ def test_a_manifest_that_has_a_shard_twice(tmp_path, tokenizer):
     plain["shards"] *= 2
     plain["tokens"] *= 2
     plain["documents"] *= 2
-    path.write_bytes(manifest_bytes(plain))
+    path.write_bytes(sealed(FORMAT, plain))
     with pytest.raises(ValueError, match="the manifest has the shard '00000-00000' twice"):
         TokenDataset(tmp_path / "out", 2)
 
