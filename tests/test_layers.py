@@ -41,7 +41,7 @@ ROWS = (
     {"compat", "metrics", "orders", "parts", "shards", "stream"},
     {"packing", "shard_work", "show"},
     {"batches", "sharding"},
-    {"check", "demo"},
+    {"check", "demo", "exercises"},
     {"__init__"},
     {"describe", "usage"},
     {"cli"},
