@@ -1,0 +1,305 @@
+"""The notebooks: what they claim, their exercises, and how they are stored.
+
+Their cells are run here as they stand, one after another, without Jupyter; that they run in Jupyter
+is seen by the stage `notebooks` of the gate. What they show is kept by the name of the cell.
+"""
+
+import ast
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tokbpe import exercises
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = {path.name[:2]: path for path in sorted(FOLDER.glob("*.ipynb"))}
+LARGEST = 500_000  # bytes of a file
+
+
+@cache
+def cells(number):
+    """Cell id -> cell, in their order."""
+    notebook = json.loads(NOTEBOOKS[number].read_text(encoding="utf-8"))
+    return {cell["id"]: cell for cell in notebook["cells"]}
+
+
+def source(number, name):
+    return "".join(cells(number)[name]["source"])
+
+
+def code_cells(number):
+    return [name for name, cell in cells(number).items() if cell["cell_type"] == "code"]
+
+
+def run(code, name, names):
+    """Run a cell; the value of its last line, if that is an expression."""
+    tree = ast.parse(code, name)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), names)
+    return last and eval(compile(ast.Expression(last.value), name, "eval"), names)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Runs a notebook, once: its names, and what its cells show."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(FOLDER)
+    patch.syspath_prepend(FOLDER)
+    pyplot.switch_backend("agg")
+
+    @cache
+    def play(number):
+        names = {"__name__": "__main__"}
+        shown = {name: run(source(number, name), name, names) for name in code_cells(number)}
+        pyplot.close("all")
+        return SimpleNamespace(names=SimpleNamespace(**names), shown=shown, all=names)
+
+    yield play
+    patch.undo()
+
+
+# How they are stored
+
+
+def test_there_are_six():
+    assert list(NOTEBOOKS) == ["01", "02", "03", "04", "05", "06"]
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_it_is_stored_as_it_was_run(number):
+    text = NOTEBOOKS[number].read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST
+    # Nothing of the machine: folders, dates, numbers of processes.
+    assert not re.search(r"/(tmp|home|root|work)/|site-packages|ipykernel_|\d{4}-\d\d-\d\dT", text)
+    notebook = json.loads(text)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    assert len(cells(number)) == len(notebook["cells"])  # each has an id of its own
+    stored = [cells(number)[name] for name in code_cells(number)]
+    assert [cell["execution_count"] for cell in stored] == [*range(1, len(stored) + 1)]
+    outputs = [output for cell in stored for output in cell["outputs"]]
+    for output in outputs:
+        assert output["output_type"] != "error" and output.get("name") != "stderr"
+    kinds = {kind for output in outputs for kind in output.get("data", {})}
+    assert kinds & {"image/png", "image/svg+xml", "text/html"}  # pictures
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_it_runs(played, number):
+    shown = played(number).shown
+    checks = [shown[name] for name in shown if re.fullmatch(r"exercise-\d-check", name)]
+    assert 2 <= len(checks) <= 3
+    assert checks == [exercises.NOT_YET] * len(checks)
+
+
+# The questions
+
+QUESTIONS = {
+    "why-lowest": ("01", "Why is `lowest` split as it is?"),
+    "why-tie": ("01", "What happens at a tie?"),
+    "why-runs": ("01", "Why are `aaa` two pairs and one merge?"),
+    "why-split-first": ("06", "Why must documents be split before training?"),
+}
+
+
+@pytest.mark.parametrize("tag", QUESTIONS)
+def test_a_question_has_its_answer(tag):
+    number, question = QUESTIONS[tag]
+    names = [*cells(number)]
+    (heading,) = (
+        place
+        for place, name in enumerate(names)
+        if re.search(rf"^## \d+\. {re.escape(question)}$", source(number, name), re.MULTILINE)
+    )
+    tagged = [name for name in names if tag in cells(number)[name]["metadata"].get("tags", ())]
+    # A picture and an answer in words, below the question.
+    assert {cells(number)[name]["cell_type"] for name in tagged} == {"code", "markdown"}
+    assert {names.index(name) - heading for name in tagged} <= {1, 2, 3, 4}
+    answers = [name for name in tagged if source(number, name).startswith("**Answer.** ")]
+    assert len(answers) == 1
+
+
+# Exercises
+
+WRONG = {
+    ("01", 1): ['("l o", 1)', '("e l", 2)', '("x y", 1)', '"e l"'],
+    ("01", 2): ['"aaaa"', '"bcabdbcab"', '""', "5"],
+    ("01", 3): ["500", "1", "251"],
+    ("02", 1): ['"mats"[:3]', '"the cat"', '"lemon"', "7"],
+    ("02", 2): ["[8364]", "[0xE2, 0x82, 0xAD]", "[226, 130]", '"€€€"'],
+    ("02", 3): ["3.2768", "0.8", "1"],
+    ("03", 1): ["[97, 256, 97, 98]", "[257, 99, 257]", "[97, 256]"],
+    ("03", 2): ['"a b c d e"', '"a  b"', '"abcdef  ghijkl  mno"'],
+    ("03", 3): [
+        'lambda text: own.encode(text + "<|end|>", allowed_special="all")',
+        "own.encode",
+        "lambda text: [END]",
+    ],
+}
+
+
+def exercises_of(number):
+    return [name for name in cells(number) if re.fullmatch(r"exercise-\d", name)]
+
+
+def test_each_exercise_has_wrong_answers():
+    found = {(number, int(name[-1])) for number in NOTEBOOKS for name in exercises_of(number)}
+    assert found == set(WRONG)
+
+
+def verdict(played, number, name, code):
+    names = dict(played(number).all)
+    run(code, name, names)
+    return run(source(number, f"{name}-check"), name, names)
+
+
+@pytest.mark.parametrize("number, exercise", WRONG)
+def test_a_right_answer_passes_and_a_wrong_one_is_told(played, number, exercise):
+    name = f"exercise-{exercise}"
+    variable = re.fullmatch(r"(\w+) = \.\.\.", source(number, name))[1]
+    (answer,) = re.findall(r"^```python\n(.*?)^```$", source(number, f"{name}-answer"), re.S | re.M)
+    found = verdict(played, number, name, answer)
+    assert found.passed and found.text == "✓ right"
+    for wrong in WRONG[number, exercise]:
+        found = verdict(played, number, name, f"{variable} = {wrong}")
+        assert not found.passed and found.text.startswith("✗ "), wrong
+
+
+# 1: merges
+
+
+def test_pairs_are_counted_with_weights(played):
+    names = played("01").names
+    assert names.corpus == {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+    first = names.run.pair_table()
+    counts = {first.spelled(pair): count for pair, count in first.counts.items()}
+    assert counts == {
+        "l o": 7, "o w</w>": 5, "o w": 2, "w e": 8, "e r</w>": 2, "n e": 6, "e w": 6, "e s": 9,
+        "s t</w>": 9, "w i": 3, "i d": 3, "d e": 3,
+    }  # fmt: skip
+    assert first.spelled(first.winner) == "e s"
+
+
+def test_a_heat_map_shows_the_counts_and_frames_the_winner(played):
+    (axes,) = played("01").shown["count-picture"].axes
+    columns, rows = (
+        [label.get_text() for label in labels]
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels())
+    )
+    written = {
+        (rows[round(y)], columns[round(x)]): text.get_text()
+        for text in axes.texts
+        for x, y in [text.get_position()]
+    }
+    assert written["e", "s"] == written["s", "t</w>"] == "9"
+    assert len(written) == 12
+    (frame,) = axes.patches
+    x, y = frame.get_xy()
+    assert (rows[round(y + 0.5)], columns[round(x + 0.5)]) == ("e", "s")
+
+
+def test_replacing_in_a_joined_text_is_wrong(played):
+    names = played("01").names
+    joined = " ".join(names.run.token(id).plain for id in names.row)
+    assert joined == "w i d es t</w>"
+    assert "s t</w>" in joined and (names.s, names.t) not in zip(names.row, names.row[1:])
+
+
+def test_lowest(played):
+    shown = played("01").shown
+    tree = shown["lowest-tree"]
+    assert [root.token.plain for root in tree.roots] == ["lo", "we", "st</w>"]
+    assert [root.rank for root in tree.roots] == [0, 2, 3]
+    assert [state.rank for state in shown["lowest-claim"]] == [None, 0, 2, 3]
+
+
+def test_ties(played):
+    shown = played("01").shown
+    table = shown["ties-picture"]
+    assert [table.spelled(pair) for pair in table.tied] == ["w e", "e s", "s t</w>"]
+    assert shown["ties-claim"] == {"smallest": "e s", "first": "w e", "greatest": "w e"}
+    assert table._repr_html_().count("2px dashed") == 2  # as frequent as the winner
+    spelled = {rule: str(found) for rule, found in shown["ties-texts"].tokens.items()}
+    assert spelled == {
+        "smallest": "[aa][ab][d][aa][ab][a][c]",
+        "first": "[aaa][b][d][aaa][b][a][c]",
+        "greatest": "[aaa][b][d][aaa][b][a][c]",
+    }
+
+
+def test_runs(played):
+    (count,) = played("01").shown["runs-table"].counts.values()
+    assert count == 2
+    assert played("01").names.aaa.rows_after(1) == [[256, 97]]
+
+
+# 2: characters, bytes, words, subwords
+
+
+def test_what_a_table_costs(played):
+    names = played("02").names
+    assert names.entry == 4096 * 4 == 16 * 1024
+    assert names.cost["a million words"] == 16_384_000_000
+    axes = names.bars.patches[0].axes
+    assert [text.get_text() for text in axes.texts][-1] == "16.38 GB"
+    assert [bar.get_width() for bar in names.bars][-1] == pytest.approx(16.384)
+
+
+def test_what_is_unknown(played):
+    names = played("02").names
+    assert set(names.sentence.split()) == {"the", "cat", "sat", "on", "mat"}
+    assert not {"cats", "The", "sat."} & set(names.words)
+    assert len(set(names.sentence)) == 10
+    unknown = [token.kind for token in played("02").shown["characters-unknown"].shown]
+    assert unknown.count("unknown") == 2
+    assert str(played("02").shown["bytes-tokens"]).count("‹") == 2 + 3 + 3 + 4
+
+
+def test_subwords_are_fewer(played):
+    found = played("02").shown["subwords-compare"].tokens
+    assert len(found["characters"]) == len(found["bytes"]) > 2 * len(found["subwords"])
+
+
+def test_ten_languages(played):
+    names = played("02").names
+    assert len(names.cat) == 10
+    for text in names.cat.values():
+        assert names.subwords.decode(names.subwords.encode(text)) == text
+
+
+# 3: encoding
+
+
+def test_merge_order_and_longest_match_differ(played):
+    names = played("03").names
+    assert [root.token.plain for root in played("03").shown["order-tree"].roots] == ["a", "bc"]
+    assert names.longest_first(names.small).findall(b"abc") == [b"ab", b"c"]
+    for word in names.others:
+        assert names.merged(names.own, word) != names.longest.findall(word)
+        assert b"".join(names.longest.findall(word)) == word
+
+
+def test_a_whole_piece_and_special_tokens(played):
+    shown = played("03").shown
+    (root,) = shown["whole-cat"].roots
+    assert root.taken and root.token.piece == b"cat"
+    assert [token.plain for token in shown["whole-tree"].shown][:3] == ["cat", "·", "c"]
+    kinds = {
+        name: [token.kind for token in shown[name].shown]
+        for name in shown
+        if "special" in name and shown[name]
+    }
+    assert "special token" not in kinds["special-text"]
+    assert kinds["special-allowed"].count("special token") == 1
+    assert kinds["special-roles"].count("reserved id") == 4
+
+
+def test_real_vocabularies_or_learned_ones(played):
+    vocabularies = played("03").names.vocabularies
+    assert len(vocabularies) >= 2 and "own" in vocabularies
+    assert list(played("03").shown["real-compare"].tokens) == list(vocabularies)
