@@ -82,9 +82,8 @@ def test_cases_are_many_and_varied(name):
 
 def test_the_command(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    path.write_text(
-        "from tokbpe.reference import merge_pair\ndef decode(ids, merges): return b''\n"
-    )
+    one = "from tokbpe.reference import merge_pair\n"
+    path.write_text(f"{one}def decode(ids, merges): return b''\n")
     assert exercises.main([str(path)]) == 1
     merging, decoding, *shown, last = capsys.readouterr().out.splitlines()
     assert merging == "✓ merge_pair: right in 300 random cases"

@@ -6,6 +6,7 @@ is seen by the stage `notebooks` of the gate. What they show is kept by the name
 
 import ast
 import json
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -140,6 +141,12 @@ WRONG = {
         "own.encode",
         "lambda text: [END]",
     ],
+    ("05", 1): ["(1.2, 3.1)", "(1.7312, 4.47)", "(1.0648, 1.7312)", "1.73", "(1.7312,)"],
+    ("05", 2): ["61_036", "61_034", "65_536"],
+    ("05", 3): ["256", "16_384", "0"],
+    ("06", 1): ["([1, 4, 1], [4, 1, 5])", "([1, 5, 9], [9, 2, 6])", "([1, 5], [5, 9])"],
+    ("06", 2): ["lambda losses, mask: losses.mean()", "lambda losses, mask: losses.sum()", "2"],
+    ("06", 3): ["4", "0.3 * 2.7726", "1.25"],
 }
 
 
@@ -303,3 +310,88 @@ def test_real_vocabularies_or_learned_ones(played):
     vocabularies = played("03").names.vocabularies
     assert len(vocabularies) >= 2 and "own" in vocabularies
     assert list(played("03").shown["real-compare"].tokens) == list(vocabularies)
+
+
+# 5: the size of the vocabulary
+
+
+def test_longer_tokens_from_more_merges(played):
+    names = played("05").names
+    assert names.SIZES == [256, 512, 1024, 2048, 4096, 8192, 16_384]
+    (line,) = played("05").shown["once-plot"].axes[0].lines
+    assert line.get_xdata().tolist() == names.SIZES
+    values = line.get_ydata().tolist()
+    assert values[0] == 1 and values == sorted(values)
+    assert values == names.bytes_per_token.tolist()
+    assert all(name not in names.seen for name in names.unseen)
+
+
+def test_what_is_not_used(played):
+    names = played("05").names
+    tokenizer = names.largest.truncated(1024)
+    occurring = {id for ids in tokenizer.encode_batch(names.unseen) for id in ids}
+    assert names.unused[2] == 1024 - len(occurring)
+
+
+def test_languages_are_measured_on_what_was_not_learned(played):
+    names = played("05").names
+    learned = "".join(part for part in names.seen if isinstance(part, str))
+    assert all(text not in learned for text in names.texts.values())
+    rows = names.fertility.tolist()
+    assert rows[-1].index(min(rows[-1])) == 0  # English
+
+
+def test_an_entry_costs_16_kb(played):
+    names = played("05").names
+    assert names.ENTRY == 16 * 1024
+    assert names.megabytes[-1] == 16_384 * 16_384 / 1e6
+    assert names.tokens[0] == names.text_bytes == sum(map(len, names.unseen))
+
+
+def test_token_loss_and_bits_per_byte_point_in_opposite_directions(played):
+    names = played("05").names
+    left, right = ([*axes.lines[0].get_ydata()] for axes in (names.left, names.right))
+    assert left == sorted(left) and right == sorted(right, reverse=True)
+    by_byte = names.losses[0] / math.log(2)  # each token is a byte
+    assert right[0] == pytest.approx(by_byte)
+
+
+# 6: from tokens to loss
+
+
+def test_leakage(played):
+    names = played("06").names
+    assert not set(names.validation) & set(names.training)
+    texts = [text.get_text() for text in played("06").shown["split-first-plot"].axes[0].texts]
+    values = names.honest_train, names.honest_new, names.leaky_train, names.leaky_new
+    assert texts == [f"{value:.2f}" for value in values]
+    assert names.leaky_new > 1.2 * names.honest_new
+
+
+def test_windows_masks_and_the_stop_id(played):
+    names = played("06").names
+    assert names.window.inputs.tolist() == [4, 7, 2, 9]
+    assert names.window.targets.tolist() == [7, 2, 9, 3]
+    assert names.used == {way: data.utilization for way, data in names.ways.items()}
+    titles = [axes.get_title(loc="left") for axes in names.all_axes]
+    for title, data in zip(titles, names.ways.values()):
+        rows = [row.mask for row in data]
+        assert f": {sum(mask.sum() for mask in rows)} of {len(rows) * 16} positions" in title
+    assert names.row.targets[names.row.mask][-1] == names.tokenizer.eos_id
+    assert names.ways["document"].pad_id == names.tokenizer.pad_id
+
+
+def test_bytes_against_bpe(played):
+    names = played("06").names
+    assert names.ends_at["bytes"] < names.ends_at["BPE"]
+    assert names.bits["bytes"] > names.bits["BPE"]
+    assert {name: len(each.losses) for name, each in names.runs.items()} == {
+        "bytes": names.STEPS,
+        "BPE": names.STEPS,
+    }
+
+
+def test_a_run_goes_on_where_it_stood(played):
+    whole, saved, going_on = played("06").names.axes.lines
+    assert [*saved.get_ydata(), *going_on.get_ydata()] == [*whole.get_ydata()]
+    assert len(saved.get_ydata()) == len(going_on.get_ydata()) == 15
