@@ -14,7 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tokbpe import exercises
+from differential import KINDS
+from tokbpe import exercises, reference
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = {path.name[:2]: path for path in sorted(FOLDER.glob("*.ipynb"))}
@@ -140,6 +141,12 @@ WRONG = {
         'lambda text: own.encode(text + "<|end|>", allowed_special="all")',
         "own.encode",
         "lambda text: [END]",
+    ],
+    ("04", 1): ['{"a n": -2, "n a": -2, "b a": -1, "b an": 1, "an a": 2}', "{}", "[-2]"],
+    ("04", 2): [
+        "reference.merge_pair",
+        "lambda sequence, pair, new_id: list(sequence)",
+        "lambda sequence, pair: sequence",
     ],
     ("05", 1): ["(1.2, 3.1)", "(1.7312, 4.47)", "(1.0648, 1.7312)", "1.73", "(1.7312,)"],
     ("05", 2): ["61_036", "61_034", "65_536"],
@@ -310,6 +317,59 @@ def test_real_vocabularies_or_learned_ones(played):
     vocabularies = played("03").names.vocabularies
     assert len(vocabularies) >= 2 and "own" in vocabularies
     assert list(played("03").shown["real-compare"].tokens) == list(vocabularies)
+
+
+# 4: from Python to Cython
+
+
+def test_where_the_time_goes(played):
+    names = played("04").names
+    assert names.shares["train"] == max(names.shares.values()) == 1
+    assert names.shares["count_pairs"] + names.shares["merge_pair"] > 0.8
+
+
+def test_what_a_merge_changes(played):
+    names = played("04").names
+    assert names.looked_at[0] == len(names.text) and len(names.looked_at) == 100
+    assert sum(names.looked_at) > 50 * sum(names.changed)
+    assert [bar.get_width() for bar in names.bars] == [*names.change.values()]
+    assert names.change == {"l o": -3, "o w": -3, "s l": -1, "lo w": 3, "s lo": 1}
+
+
+def test_cells(played):
+    names = played("04").names
+    merged_twice = names.cells(names.small.rows_after(2))
+    low = ["low", "", "low"]
+    assert merged_twice == [None, *low, "e", "r", None, *low, None, "s", *low, None]
+
+
+def test_the_lines_of_cython_are_those_that_are_explained(played):
+    shown = played("04").names.merge_places
+    for words in ("noexcept nogil", "Cell *cells", "tokbpe_prefetch", "note(", "hole", "new"):
+        assert words in shown
+    assert "if cells[position] != left or" in shown
+    assert "    PLACES_AHEAD = 12\n" in played("04").names.update  # as the text has it
+    assert len(KINDS) == 9
+
+
+def test_a_planted_bug_is_caught(played):
+    names = played("04").names
+    assert names.planted([98, 98, 98], (98, 98), 256) == [256]
+    assert reference.merge_pair([98, 98, 98], (98, 98), 256) == [256, 98]
+    found = exercises.check(names.planted)
+    assert not found and "right [256, 98, 97]" in found.text
+    assert not names.found  # by the check of a whole text
+    assert names.reference.merge_pair is reference.merge_pair  # it is not left there
+
+
+def test_the_speed_up_is_what_was_measured(played):
+    names = played("04").names
+    assert [*names.speedup] == names.MERGES
+    (line,) = names.right.lines
+    measured = [names.slow[merges] / names.quick[merges] for merges in names.MERGES]
+    assert [*line.get_ydata()] == measured
+    assert len(names.steps) == names.MERGES[-1]
+    assert all(found == names.steps for found, _ in names.runs)
 
 
 # 5: the size of the vocabulary
