@@ -1,7 +1,12 @@
-"""The checks of the exercises: right answers pass, wrong ones are told. The functions of
-notebooks/exercise.md are those of tests/test_exercise_text.py."""
+"""The checks of the exercises, and notebooks/exercise.md: right answers pass, wrong ones are
+told."""
 
+import doctest
 import random
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +98,88 @@ def test_the_command(tmp_path, capsys):
     assert exercises.main([str(path)]) == 0
     assert exercises.main([]) == 2
     assert "usage: python -m tokbpe.exercises FILE" in capsys.readouterr().err
+
+
+# The text
+
+TEXT = (Path(__file__).parents[1] / "notebooks" / "exercise.md").read_text(encoding="utf-8")
+*ANSWERS, END = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+ALL = "\n\n".join(ANSWERS)
+
+
+def names_of(code):
+    names = {}
+    exec(code, names)
+    return names
+
+
+def test_there_is_an_answer_for_each_step():
+    headings = re.findall(r"^## (\d)\. .*\n\nWrite `(\w+)\(", TEXT, re.MULTILINE)
+    assert [name for _, name in headings] == [*exercises.STEPS]
+    assert [int(number) for number, _ in headings] == [*range(1, 7)]
+    assert [re.search(r"^def (\w+)", code, re.M)[1] for code in ANSWERS] == [*exercises.STEPS]
+
+
+def test_the_examples_give_what_they_show():
+    (names, failed, attempted) = (names_of(ALL), 0, 0)
+    for example in re.findall(r"^```pycon\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE):
+        test = doctest.DocTestParser().get_doctest(example, names, "exercise.md", None, 0)
+        result = doctest.DocTestRunner().run(test, clear_globs=False)
+        failed, attempted = failed + result.failed, attempted + result.attempted
+    assert failed == 0 and attempted == 8
+
+
+def test_the_answers_pass_as_the_text_says(tmp_path):
+    (command,) = re.findall(r"^```bash\npython (.*)\n```$", TEXT, re.MULTILINE)
+    assert command == "-m tokbpe.exercises my_tokenizer.py"
+    (tmp_path / "my_tokenizer.py").write_text(ALL, encoding="utf-8")
+    found = subprocess.run(
+        [sys.executable, "-X", "utf8", *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines() == [
+        *(f"✓ {name}: right in 300 random cases" for name in exercises.STEPS),
+        "6 of 6 steps are done",
+    ]
+
+
+def test_the_end_holds():
+    exec(END, names_of(ALL))
+
+
+SMALLER = "min(counts, key=lambda pair: (-counts[pair], pair))"
+MISTAKES = {
+    "weights forgotten": ("count_pairs", "+ weight", "+ 1"),
+    "the last pair left out": ("count_pairs", "sequence[1:]", "sequence[1:-1]"),
+    "overlapping merges": ("merge_pair", "place += 2", "place += 1"),
+    "the greater of a tie": ("train", SMALLER, "max(counts, key=lambda p: (counts[p], p))"),
+    "met first at a tie": ("train", SMALLER, "max(counts, key=counts.get)"),
+    "pairs that occur once": ("train", "< 2", "< 1"),
+    "halves turned": ("decode", "pieces[left] + pieces[right]", "pieces[right] + pieces[left]"),
+    "merges backwards": ("encode", "enumerate(merges, 256)", "[*enumerate(merges, 256)][::-1]"),
+    "the shortest special token": ("tokenize", ", reverse=True", ""),
+    "no pieces": ("tokenize", 'split(part, "gpt2")', "[part.encode()]"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_found(mistake):
+    name, right, wrong = MISTAKES[mistake]
+    number = [*exercises.STEPS].index(name)
+    assert ANSWERS[number].count(right) == 1
+    code = [*ANSWERS]
+    code[number] = ANSWERS[number].replace(right, wrong)
+    found = exercises.check(names_of("\n\n".join(code))[name])
+    assert not found and found.text.startswith(f"✗ {name}: wrong in ")
+
+
+def test_the_failure_that_the_text_shows_is_real():
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+
+    def merge_pair(sequence, pair, new_id):
+        return reference.merge_pair(sequence, pair, new_id) if pair[0] != pair[1] else sequence
+
+    assert repr(exercises.check(merge_pair)) == "\n".join(shown.splitlines()[1:-1])

@@ -121,7 +121,7 @@ def encoding_cases(source: random.Random) -> Cases:
 def tokenizing_cases(source: random.Random) -> Cases:
     options = {"pattern": "gpt2", "special_tokens": SPECIAL_TOKENS, "special_ids": "end"}
     for tokenizer, merges in trained(source, **options):
-        parts = [*SPECIAL_TOKENS, *"aab é1 ", "ab ab", " aé", "\n", "<|"]
+        parts = [*SPECIAL_TOKENS, *"aab é1 ", "ab ab", " aé", "   b", "\n", "<|"]
         text = "".join(source.choices(parts, k=source.randrange(8)))
         ids = tokenizer.encode(text, allowed_special="all")
         yield (text, merges, tokenizer.special_tokens), ids
@@ -146,7 +146,8 @@ def corpora(source: random.Random) -> Iterator[tuple[list[list[int]], list[int]]
 def trained(source: random.Random, **options: Any) -> Iterator[tuple[Tokenizer, list[Pair]]]:
     """Tokenizers, and their merges."""
     for _ in range(CASES):
-        corpus = b"ab" + short_bytes(source, 30) + " aé".encode() * source.randrange(3)
+        ends = source.choices([" aé", "   b"], k=source.randrange(4))
+        corpus = b"ab" + short_bytes(source, 30) + "".join(ends).encode()
         least = source.randint(1, 3)
         tokenizer = Tokenizer(corpus, method="bpe", minimum_pair_frequency=least, **options)
         yield tokenizer, [(left, right) for left, right in tokenizer.merges.tolist()]
