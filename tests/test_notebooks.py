@@ -99,6 +99,21 @@ def test_it_runs(played, number):
     assert checks == [exercises.NOT_YET] * len(checks)
 
 
+@pytest.mark.parametrize("number", ["01"])
+def test_what_is_stored_is_what_it_shows(played, number):
+    """Of the notebook that depends on nothing but its own texts; `notebooks/store.py` stores it."""
+    compared = 0
+    for name, value in played(number).shown.items():
+        if type(value).__module__.startswith("tokbpe."):
+            data = cells(number)[name]["outputs"][-1]["data"]
+            assert "".join(data["text/plain"]) == repr(value)
+            for kind, method in (("text/html", "_repr_html_"), ("image/svg+xml", "_repr_svg_")):
+                if kind in data:
+                    assert "".join(data[kind]) == getattr(value, method)()
+            compared += 1
+    assert compared >= 10
+
+
 # The questions
 
 QUESTIONS = {
