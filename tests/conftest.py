@@ -8,6 +8,10 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Of NumPy, which is loaded later: the matrices of the tiny model are small, and threads that wait
+# for one another take far longer than one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # `pytest --hypothesis-profile=long`, with TOKBPE_EXAMPLES as many examples as one likes.
 # No deadline and no complaint of slowness: the sanitized build is slow. A failure prints what
 # reproduces it. In CI the examples are the same in each run, so that a change does not fail by

@@ -43,7 +43,7 @@ ROWS = (
     {"shard_work", "show", "tokens"},
     {"packing", "sharding"},
     {"batches"},
-    {"check", "demo"},
+    {"check", "demo", "exercises"},
     {"__init__"},
     {"describe", "usage"},
     {"cli"},

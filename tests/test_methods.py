@@ -338,6 +338,12 @@ def test_extended_says_once_that_the_corpus_is_exhausted():
     assert warned[0].filename == __file__
 
 
+def test_code_without_a_module_is_warned_too():
+    code = "Tokenizer('abab', method='bpe', vocabulary_size=300)"
+    with pytest.warns(UserWarning, match="ids wanted"):
+        exec(code, {"Tokenizer": Tokenizer})
+
+
 def test_extended_by_nothing_is_equal():
     old = Tokenizer("ababab", method="bpe", vocabulary_size=257)
     new = old.extended("xyz", 257)

@@ -41,7 +41,7 @@ def warn(message: str) -> None:
     """A warning at the line outside of this package that has called."""
     frame = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tokbpe."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tokbpe."):
         frame = frame.f_back
         level += 1
     warnings.warn(message, stacklevel=level)
