@@ -300,7 +300,13 @@ def test_text_is_readable(scheme):
     for ink, ground in pairs:
         assert contrast(colors[ink], colors[ground]) >= 4.5, (ink, ground)
     # What is drawn and not read.
-    for ink, ground in [("accent", "ground"), ("mark", "ground"), ("accent", "raised")]:
+    for ink, ground in [
+        ("accent", "ground"),
+        ("mark", "ground"),
+        ("accent", "raised"),
+        ("edge", "ground"),
+        ("edge", "raised"),
+    ]:
         assert contrast(colors[ink], colors[ground]) >= 3, (ink, ground)
 
 

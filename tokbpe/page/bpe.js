@@ -270,31 +270,53 @@ function tokenizerOfEmbedded(embedded) {
 
 // Encoding
 
-function lowestRank(found) {
-  let lowest = -1;
-  for (let place = 0; place < found.length; place++) {
-    const merge = found[place];
-    if (merge && (lowest === -1 || merge.rank < found[lowest].rank)) lowest = place;
-  }
-  return lowest;
+const BLOCK = 256; // places of which the lowest rank is kept, so that not all are looked at
+
+// The place of the lowest rank, the leftmost of equals; -1 if there is none.
+function lowestRank(found, places) {
+  return places.reduce((lowest, place) => {
+    if (place === -1 || !found[place]) return lowest;
+    return lowest === -1 || found[place].rank < found[lowest].rank ? place : lowest;
+  }, -1);
 }
 
-// Merges the pair of lowest rank, the leftmost of equals, again and again. Each step tells the
-// place, the two ids and what they became.
+// Merges the pair of lowest rank, the leftmost of equals, again and again. Each step tells which
+// symbol the left one begins with, the two ids and what they became.
 function mergePiece(symbols, mergeOf) {
-  const ids = [...symbols];
-  const found = ids.slice(1).map((right, place) => mergeOf(ids[place], right));
+  const ids = [...symbols]; // an id stands where its first symbol stood
+  const places = [...ids.keys()];
+  const before = places.map((place) => place - 1);
+  const behind = places.map((place) => place + 1);
+  const mergeAt = (place) =>
+    behind[place] < ids.length ? mergeOf(ids[place], ids[behind[place]]) : undefined;
+  const found = places.map(mergeAt);
+  const blocks = [];
+  const lookAt = (block) => {
+    const start = block * BLOCK;
+    blocks[block] = lowestRank(found, places.slice(start, start + BLOCK));
+  };
+  for (let block = 0; block * BLOCK < ids.length; block++) lookAt(block);
+  const set = (place, merge) => {
+    found[place] = merge;
+    lookAt(Math.floor(place / BLOCK));
+  };
+
   const steps = [];
   for (;;) {
-    const place = lowestRank(found);
-    if (place === -1) return { ids, steps };
+    const place = lowestRank(found, blocks);
+    if (place === -1) break;
     const { rank, id } = found[place];
-    steps.push({ place, left: ids[place], right: ids[place + 1], rank, id });
-    ids.splice(place, 2, id);
-    found.splice(place, 1);
-    if (place > 0) found[place - 1] = mergeOf(ids[place - 1], id);
-    if (place < found.length) found[place] = mergeOf(id, ids[place + 1]);
+    const gone = behind[place];
+    steps.push({ place, left: ids[place], right: ids[gone], rank, id });
+    ids[place] = id;
+    ids[gone] = undefined;
+    behind[place] = behind[gone];
+    if (behind[place] < ids.length) before[behind[place]] = place;
+    set(gone, undefined);
+    set(place, mergeAt(place));
+    if (place > 0) set(before[place], mergeAt(before[place]));
   }
+  return { ids: ids.filter((id) => id !== undefined), steps };
 }
 
 function symbolId(symbol, { ids, unknown }) {

@@ -6,6 +6,18 @@ const MOST_ROWS = 200; // of a table
 
 const byId = (id) => document.getElementById(id);
 
+// What a screen reader is to say of what has changed: in a while, and of several changes the last
+// alone, so that it does not talk while somebody types or holds a key down.
+const PAUSES = { typed: 1000, stepped: 300 }; // in milliseconds
+let saying = 0;
+
+function say(pause, ...texts) {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    byId("said").textContent = texts.filter(Boolean).join(" ");
+  }, pause);
+}
+
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);

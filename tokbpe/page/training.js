@@ -296,10 +296,24 @@ function showMerges(step) {
 
 // What a reader does
 
+function explained() {
+  return Array.from(byId("explanation").children, (line) => line.textContent);
+}
+
+function learnAgain() {
+  learn();
+  say(PAUSES.typed, byId("training-note").textContent, ...explained());
+}
+
+function goTo(step) {
+  showStep(step);
+  say(PAUSES.stepped, ...explained());
+}
+
 function pressed(button) {
   const { step, learned } = training;
   const wanted = { "to-start": 0, back: step - 1, on: step + 1, "to-end": learned.merges.length };
-  showStep(wanted[button]);
+  goTo(wanted[button]);
 }
 
 const STEP_KEYS = { Home: "to-start", ArrowLeft: "back", ArrowRight: "on", End: "to-end" };
@@ -326,22 +340,28 @@ function startTraining() {
   setOptions(examples[byId("example").value]);
   byId("training-text").addEventListener("input", () => {
     byId("example").value = OWN;
-    learn();
+    learnAgain();
   });
   for (const id of ["unit", "pattern"]) {
     byId(id).addEventListener("change", () => {
       agreeUnitAndPattern(id);
-      learn();
+      learnAgain();
     });
   }
-  byId("rule").addEventListener("change", learn);
-  for (const id of ["minimum", "most"]) byId(id).addEventListener("input", learn);
+  byId("rule").addEventListener("change", learnAgain);
+  for (const id of ["minimum", "most"]) {
+    byId(id).addEventListener("input", learnAgain);
+    // What cannot be, such as more merges than the page makes, gives way to what is used.
+    byId(id).addEventListener("change", () => {
+      byId(id).value = training.learned[id];
+    });
+  }
   byId("example").addEventListener("change", () => {
     setOptions(examples[byId("example").value]);
-    learn();
+    learnAgain();
   });
   for (const id of Object.values(STEP_KEYS)) byId(id).addEventListener("click", () => pressed(id));
-  byId("step").addEventListener("input", () => showStep(Number(byId("step").value)));
+  byId("step").addEventListener("input", () => goTo(Number(byId("step").value)));
   document.addEventListener("keydown", stepByKey);
   learn();
 }
