@@ -129,7 +129,7 @@ class Tokens:
                 drawn[number] += "<br>"
         label = html.escape(self.note)
         return (
-            f'<div role="list" aria-label="{label}" dir="ltr" style="{markup.FLOW}">'
+            f'<div {markup.AS_IT_IS} role="list" aria-label="{label}" dir="ltr" style="{markup.FLOW}">'
             f"{''.join(drawn)}</div>"
         )
 
@@ -237,7 +237,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows = (
-            f'<div style="margin:0.6em 0"><b>{html.escape(name)}</b> '
+            f'<div {markup.AS_IT_IS} style="margin:0.6em 0"><b>{html.escape(name)}</b> '
             f"<small>{self.measure(found)}</small>{found.html()}</div>"
             for name, found in self.tokens.items()
         )

@@ -74,6 +74,9 @@ class MergeSteps(Sequence[State]):
         header = ("step", "merge", "rank", "tokens then")
         left_out = len(self.states) - len(rows)
         text = markup.count(len(self.states) - 1, "merge")
+        taken = len(self.states[0].taken)
+        if taken:
+            text += f", {markup.count(taken, 'token')} taken without one"
         if left_out:
             text += f", of which the last {left_out:,} are left out"
         return markup.table(header, rows, right="step rank") + markup.note(text)
