@@ -592,6 +592,13 @@ def test_bytes_and_patterns(reader):
     assert reader.rows("pieces") == [["2", "é</w>"]]
 
 
+def test_what_cannot_be_seen_has_a_sign(reader):
+    text = "e\u0301 \u0301\n\u0301\u3164\u2800\u034f\x00\u202e"
+    shown = reader.run("return visible(bytesOf(arguments[0]))", text)
+    assert shown == "e\u0301␣◌\u0301⏎◌\u0301<U+3164><U+2800><U+034F><U+0000><U+202E>"
+    assert reader.run("return visible('\\u00cc\\u0081')") == "◌\u0301"
+
+
 def test_bounds_of_training(reader):
     reader.type("most", "2")
     assert reader.text("learned-count") == "2"

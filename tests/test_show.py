@@ -832,9 +832,7 @@ def test_plots_draw_the_numbers(pyplot, tmp_path):
         figure.savefig(tmp_path / f"{name}.png")
 
 
-@pytest.mark.parametrize(
-    ("corpus", "merges"), [("aaa", 0), ("a", 0), ("newest lowest " * 9, 9)]
-)
+@pytest.mark.parametrize(("corpus", "merges"), [("aaa", 0), ("a", 0), ("newest lowest " * 9, 9)])
 def test_nothing_of_a_heat_map_is_cut_or_overlaps(pyplot, corpus, merges):
     figure = show.plot_pair_table(show.pair_table(corpus, merges=merges, pattern="gpt2"))
     (ax,) = figure.axes

@@ -43,8 +43,8 @@ def written(
 ) -> str:
     """The page as HTML.
 
-    vocabularies: those to encode with, by the names that are shown; at most MOST_TOKENIZERS.
-    text: what the page learns from at first; only the first LONGEST_TEXT characters are kept.
+    vocabularies: those to encode with, by the names that are shown; three at most.
+    text: what the page learns from at first; only the first 10,000 characters are kept.
     text_name: where it comes from.
 
     ValueError, naming the vocabulary and the reason, for one with which the page could not encode

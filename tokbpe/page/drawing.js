@@ -50,6 +50,8 @@ const UTF8_OR_BYTE = new RegExp(
   "g",
 );
 const VISIBLE = { " ": "␣", "\n": "⏎", "\t": "⇥" };
+// Control and format characters, white space, and letters and signs that are drawn as nothing.
+const UNSEEN = /[\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
 
 function hexadecimal(bytes) {
   return Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
@@ -60,15 +62,21 @@ function visibleCharacter(bytes) {
   const values = Uint8Array.from(bytes, (byte) => byte.charCodeAt(0));
   const char = new TextDecoder("utf-8", { ignoreBOM: true }).decode(values);
   if (char in VISIBLE) return VISIBLE[char];
-  if (!/[\p{C}\p{Z}]/u.test(char)) return char;
+  if (!UNSEEN.test(char)) return char;
   return `<U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 }
 
 // A piece so that each of its bytes is seen; what is only a part of a character is hexadecimal.
 function visible(bytes) {
-  const text = bytes.match(UTF8_OR_BYTE)?.map(visibleCharacter).join("") ?? "";
-  // A combining mark would sit on what stands before it.
-  return /^\p{M}/u.test(text) ? `◌${text}` : text;
+  let text = "";
+  let seen = false; // whether the last character stands there as it is
+  for (const found of bytes.match(UTF8_OR_BYTE) ?? []) {
+    const char = visibleCharacter(found);
+    // A combining mark would sit on a sign, or on what stands before the piece.
+    text += !seen && /^\p{M}/u.test(char) ? `◌${char}` : char;
+    seen = bytesOf(char) === found;
+  }
+  return text;
 }
 
 // The string of an id as nodes, the end of a word set apart.

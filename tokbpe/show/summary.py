@@ -33,6 +33,7 @@ class Merges:
         return len(self.pairs)
 
     def token(self, id: int) -> Token:
+        """An id with what is to be shown of it."""
         return Token(id, self.pieces[id], "piece", self.unit)
 
     def __repr__(self) -> str:
@@ -62,6 +63,7 @@ class Merges:
         return markup.table(header, rows, right="rank id count") + markup.note(text)
 
     def row(self, place: int) -> list[str]:
+        """The cells of a merge, as HTML."""
         left, right = (self.token(half).on(colors.PLAIN, colors.INK) for half in self.pairs[place])
         id = self.ids[place]
         piece = self.token(id).on(colors.TINTS[0], colors.INK)
