@@ -738,6 +738,25 @@ def test_tokens_in_tables_are_not_broken_on_a_phone(reader, width):
     assert reader.run("return document.documentElement.scrollWidth") == width
 
 
+def test_tables_of_a_small_text_fit_a_narrow_phone(reader):
+    reader.size(PHONE | {"width": 320})
+    reader.click("to-end")
+    for step in (0, 3):
+        reader.run("showStep(arguments[0])", step)
+        wide = reader.run(
+            "return Array.from(document.querySelectorAll('#training .scroll'))"
+            ".filter((node) => node.scrollWidth > node.clientWidth).length"
+        )
+        assert wide == 0
+
+
+def test_the_steps_do_not_cover_a_low_page(reader):
+    position = "return getComputedStyle(document.querySelector('.stepper')).position"
+    assert reader.run(position) == "sticky"
+    reader.size(PHONE | {"width": 320, "height": 256})
+    assert reader.run(position) == "static"
+
+
 def test_lines_tell_all_where_the_colors_are_the_readers_own(reader):
     reader.click("to-start", "on", "on")
 
