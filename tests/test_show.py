@@ -222,6 +222,13 @@ def test_lines_are_seen_on_any_page(page):
     assert colors.contrast(colors.LINE, page) >= 3
 
 
+@pytest.mark.parametrize("page", ["#ffffff", "#000000", "#111111", "#1e1e1e", "#0d1117"])
+def test_the_frame_of_a_winner_is_seen_on_its_cell_and_on_any_page(page):
+    cell, _ = colors.heat(9, 9)
+    assert colors.contrast(colors.WINNER, cell) >= 3
+    assert colors.contrast(colors.WINNER, page) >= 3
+
+
 def test_each_count_of_a_heat_map_is_read():
     for count in range(1, 501):
         background, ink = colors.heat(count, 500)
