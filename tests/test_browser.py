@@ -846,6 +846,30 @@ def test_the_word_lowest_merge_by_merge(reader):
     assert reader.rows("comparison") == [["what the training tab learned", "34", "3", "3.33"]]
 
 
+def test_what_looks_like_the_end_of_a_word_is_none(reader, tmp_path):
+    text, rows = "a</w>b a</w>b", []
+    reader.type("training-text", text)
+    reader.type("most", "4")
+    reader.click("encoding-tab")
+    reader.type("encoding-text", "a</w>b a</w>")
+    rows.append(reader.rows("tokens"))
+    path = tmp_path / "word.html"
+    path.write_text(
+        page.written({"words": methods.train("word", text, Options(vocabulary_size=17))}), "utf-8"
+    )
+    reader.open(path)
+    reader.type("encoding-text", "a</w>b a</w>")
+    rows.append(reader.rows("tokens"))
+    for found in rows:
+        assert [row[1:] for row in found] == [
+            ["a</w>", "61 3c 2f 77 3e", "1"],
+            ["b</w>", "62", "1"],
+            ["a</w", "61 3c 2f 77", "1"],
+            ["></w>", "3e", "1"],
+        ]
+    assert reader.run("return document.querySelectorAll('#tokens .marker').length") == 2
+
+
 def test_pieces_are_chosen_by_pointer_and_by_keys(reader):
     reader.click("encoding-tab")
     reader.type("encoding-text", "low newest widest")

@@ -173,9 +173,11 @@ function prepareTraining(text, { unit, pattern }) {
   };
 }
 
-// The merges, in the order learned: { left, right, id, count }; and the string of each id.
+// The merges, in the order learned: { left, right, id, count }; the string of each id, and whether
+// it ends a word: a text may hold what looks like the marker.
 function train({ rows, weights, alphabet }, { rule, minimum, most }) {
   const strings = [...alphabet];
+  const ends = alphabet.map((symbol) => symbol.endsWith(MARKER));
   const merges = [];
   while (merges.length < most) {
     const pairs = countPairs(rows, weights);
@@ -184,16 +186,18 @@ function train({ rows, weights, alphabet }, { rule, minimum, most }) {
     if (pair.count < minimum) break;
     const id = strings.length;
     strings.push(strings[pair.left] + strings[pair.right]);
+    ends.push(ends[pair.right]);
     rows = rows.map((row) => mergePair(row, pair, id));
     merges.push({ ...pair, id });
   }
-  return { merges, strings };
+  return { merges, strings, ends };
 }
 
-// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `whole` those pieces theirs
-// that are taken at once; `mergeOf` tells the rank and the id of two neighbors that merge.
+// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `ends` tells of ids whether they
+// end a word, `whole` gives those pieces their ids that are taken at once; `mergeOf` tells the rank
+// and the id of two neighbors that merge.
 
-function tokenizerOfTraining(name, training, { merges, strings }) {
+function tokenizerOfTraining(name, training, { merges, strings, ends }) {
   const ranked = new Map(
     merges.map(({ left, right, id }, rank) => [pairKey(left, right), { rank, id }]),
   );
@@ -203,6 +207,7 @@ function tokenizerOfTraining(name, training, { merges, strings }) {
     pattern: training.pattern,
     size: training.alphabet.length + merges.length,
     strings,
+    ends,
     ids: idsOfSymbols(training.alphabet, training.unit),
     unknown: training.unit === "byte" ? null : 0,
     whole: new Map(),
@@ -221,12 +226,11 @@ function fromPrintable(text) {
 // an id that is none; then, from `first` on, what `merges` make, two ids each.
 function tokenizerOfEmbedded(embedded) {
   const strings = embedded.pieces.split(" ").map(fromPrintable);
-  if (embedded.unit === "word") {
-    // A space marks the end of a word there.
-    strings.forEach((string, id) => {
-      strings[id] = string.replace(/ $/, MARKER);
-    });
-  }
+  // A space marks the end of a word there.
+  const ends = strings.map((string) => embedded.unit === "word" && string.endsWith(" "));
+  strings.forEach((string, id) => {
+    if (ends[id]) strings[id] = string.slice(0, -1) + MARKER;
+  });
   const ids = new Map();
   strings.forEach((string, id) => {
     if (string !== "") ids.set(string, id);
@@ -238,6 +242,7 @@ function tokenizerOfEmbedded(embedded) {
     const rank = at / 2;
     const id = embedded.merge_ids?.[rank] ?? embedded.first + rank;
     strings[id] = strings[left] + strings[right];
+    ends[id] = ends[right];
     merges.set(pairKey(left, right), { rank, id });
   }
   const whole = new Map(embedded.whole_piece_lookup ? ids : []);
@@ -257,6 +262,7 @@ function tokenizerOfEmbedded(embedded) {
     pattern: embedded.pattern,
     size: embedded.size,
     strings,
+    ends,
     ids,
     unknown: embedded.unknown,
     whole,

@@ -80,32 +80,31 @@ function visible(bytes) {
 }
 
 // The string of an id as nodes, the end of a word set apart.
-function pieceNodes(string, unit) {
-  const bytes = withoutMarker(string, unit);
-  const mark = element("span", { class: "marker" }, MARKER);
-  return bytes === string ? [visible(bytes)] : [visible(bytes), mark];
+function pieceNodes(id, model) {
+  const shown = visible(withoutMarker(id, model));
+  return model.ends[id] ? [shown, element("span", { class: "marker" }, MARKER)] : [shown];
 }
 
-function withoutMarker(string, unit) {
-  return unit === "word" && string.endsWith(MARKER) ? string.slice(0, -MARKER.length) : string;
+function withoutMarker(id, { strings, ends }) {
+  return ends[id] ? strings[id].slice(0, -MARKER.length) : strings[id];
 }
 
 // Symbols are plain, what is merged has a color by its id.
-function tokenClass(id, { strings, unit, unknown }) {
-  const bytes = withoutMarker(strings[id], unit);
+function tokenClass(id, model) {
+  const { unit, unknown } = model;
+  const bytes = withoutMarker(id, model);
   const size = unit === "byte" ? bytes.length : bytes.match(UTF8_OR_BYTE).length;
   return size === 1 || id === unknown ? "token" : `token color-${id % COLORS}`;
 }
 
 function tokenNode(id, model, mark = "", withId = true) {
-  const string = model.strings[id];
   const node = element(
     "span",
     {
       class: `${tokenClass(id, model)} ${mark}`.trim(),
-      title: `id ${id}, bytes ${hexadecimal(withoutMarker(string, model.unit))}`,
+      title: `id ${id}, bytes ${hexadecimal(withoutMarker(id, model))}`,
     },
-    element("span", { class: "piece" }, ...pieceNodes(string, model.unit)),
+    element("span", { class: "piece" }, ...pieceNodes(id, model)),
   );
   if (withId) node.append(" ", element("span", { class: "id" }, String(id)));
   return node;

@@ -223,7 +223,7 @@ function showTokenTable(result) {
   const counts = new Map();
   for (const id of result?.ids ?? []) counts.set(id, (counts.get(id) ?? 0) + 1);
   const rows = [...counts].map(([id, count]) => {
-    const bytes = withoutMarker(result.model.strings[id], result.model.unit);
+    const bytes = withoutMarker(id, result.model);
     return [String(id), tokenNode(id, result.model, "", false), hexadecimal(bytes), number(count)];
   });
   fillTable(byId("tokens"), rows);
