@@ -853,6 +853,14 @@ def test_nothing_of_a_heat_map_is_cut_or_overlaps(pyplot, corpus, merges):
     assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:]))
 
 
+def test_one_merge_is_seen(pyplot):
+    (ax,) = show.plot_merge_counts(bpe.truncated(257)).axes
+    (line,) = ax.get_lines()
+    assert (len(line.get_xdata()), line.get_marker()) == (1, "o")
+    (ax,) = show.plot_merge_counts(bpe).axes
+    assert ax.get_lines()[0].get_marker() == "None"
+
+
 def test_plots_draw_on_axes_that_are_given(pyplot):
     given = []
 
@@ -867,6 +875,8 @@ def test_plots_draw_on_axes_that_are_given(pyplot):
 def test_plots_need_tokenizers():
     with pytest.raises(ValueError, match="no tokenizers"):
         show.plot_compression({}, "a")
+    with pytest.raises(ValueError, match="sizes must hold one size at least"):
+        show.plot_compression(bpe, "a", [])
     with pytest.raises(TypeError, match="mapping from name to tokenizer, not list"):
         show.plot_merge_counts([bpe])
 

@@ -35,7 +35,8 @@ def plot_merge_counts(
     found = {name: figures.merge_counts(each) for name, each in named.items()}
     ax = axes(ax)
     for number, (name, (ranks, counts)) in enumerate(found.items()):
-        ax.plot(ranks, counts, color=color(number), linewidth=1.8, label=name)
+        point = "o" if len(ranks) == 1 else None  # of which there is no line
+        ax.plot(ranks, counts, color=color(number), marker=point, linewidth=1.8, label=name)
     ax.set(xscale="log", yscale="log")
     return finished(
         ax, "Count of each merge against its rank", "rank of the merge, from 1", "count", named
@@ -67,6 +68,8 @@ def plot_compression(
     """Bytes per token of a corpus against the size of the vocabulary; see `compression`. Several
     tokenizers have names."""
     named = by_name(tokenizers)
+    if sizes is not None and not len(sizes):
+        raise ValueError("sizes must hold one size at least, not none")
     documents = figures.kept(corpus)
     found = {name: figures.compression(each, documents, sizes) for name, each in named.items()}
     ax = axes(ax)
