@@ -1037,6 +1037,19 @@ def test_a_corpus_is_where_the_page_begins(reader, tmp_path):
     assert reader.rows("comparison")[0][0] == "book.txt"
 
 
+def test_the_lines_of_a_corpus_end_as_they_do_in_its_file(reader, tmp_path):
+    (tmp_path / "dos.txt").write_bytes(b"low\r\nlow\r\n")
+    path = tmp_path / "dos.html"
+    assert cli.main(["page", str(path), "--corpus", str(tmp_path / "dos.txt")]) == 0
+    reader.open(path)
+    reader.click("to-start")
+    assert "".join(reader.pieces()) == "low<U+000D>⏎" * 2
+    assert reader.text("text-count").startswith("10 tokens for 10 bytes")
+    # What is typed has the line ends of a field.
+    reader["training-text"].send_keys("x")
+    assert reader.text("text-count").endswith("for 9 bytes: 1.00 bytes per token")
+
+
 # Text of others
 
 

@@ -49,8 +49,9 @@ const RULE_WORDS = {
 const MOST_MERGES = 500;
 const MOST_TIED = 6; // of pairs told in words
 
-// `learned` is what is looked at, `rows` are its pieces after `step` merges.
-const training = { text: "", learned: null, step: 0, rows: [] };
+// `learned` is what is looked at, `rows` are its pieces after `step` merges; `given` is an example's
+// text, in the place of which the field `held` what a field can: there is no carriage return in it.
+const training = { text: "", given: "", held: "", learned: null, step: 0, rows: [] };
 
 // Choices
 
@@ -81,6 +82,8 @@ function agreeUnitAndPattern(changed) {
 
 function setOptions({ text, unit, pattern, rule, minimum }) {
   byId("training-text").value = text;
+  training.given = text;
+  training.held = byId("training-text").value;
   byId("unit").value = unit === "word" ? "character" : unit;
   byId("pattern").value = unit === "word" ? "words" : (pattern ?? "none");
   byId("rule").value = rule;
@@ -105,7 +108,8 @@ function tellOfLength(id, text) {
 
 function learn() {
   const options = trainingOptions();
-  training.text = usedText(byId("training-text").value);
+  const { value } = byId("training-text");
+  training.text = usedText(value === training.held ? training.given : value);
   tellOfLength("training-note", byId("training-text").value);
   const prepared = prepareTraining(training.text, options);
   const learned = train(prepared, options);
