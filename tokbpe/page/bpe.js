@@ -193,8 +193,8 @@ function train({ rows, weights, alphabet }, { rule, minimum, most }) {
   return { merges, strings, ends };
 }
 
-// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `ends` tells of ids whether they
-// end a word, `whole` gives those pieces their ids that are taken at once; `mergeOf` tells the rank
+// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `ends` tells whether an id ends
+// a word, `whole` gives those pieces their ids that are taken at once; `mergeOf` tells the rank
 // and the id of two neighbors that merge.
 
 function tokenizerOfTraining(name, training, { merges, strings, ends }) {

@@ -49,8 +49,8 @@ const RULE_WORDS = {
 const MOST_MERGES = 500;
 const MOST_TIED = 6; // of pairs told in words
 
-// `learned` is what is looked at, `rows` are its pieces after `step` merges; `given` is an example's
-// text, in the place of which the field `held` what a field can: there is no carriage return in it.
+// `learned` is what is looked at, `rows` are its pieces after `step` merges; `given` is the text of an
+// example, in whose place the field `held` what a field can: there is no carriage return in it.
 const training = { text: "", given: "", held: "", learned: null, step: 0, rows: [] };
 
 // Choices
