@@ -7,6 +7,7 @@ Needs Chromium with its driver and selenium (the extra `browser`).
 import json
 import random
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -69,6 +70,14 @@ class Reader:
     def type(self, id, text):
         self[id].send_keys(Keys.CONTROL, "a")
         self[id].send_keys(Keys.DELETE, text)
+
+    def paste(self, id, text):
+        script = """
+            const box = document.getElementById(arguments[0]);
+            box.value = arguments[1];
+            box.dispatchEvent(new Event("input"));
+        """
+        self.run(script, id, text)
 
     def keys(self, *keys):
         self.driver.switch_to.active_element.send_keys(*keys)
@@ -583,6 +592,13 @@ def test_bytes_and_patterns(reader):
     assert reader.rows("pieces") == [["2", "é</w>"]]
 
 
+def test_what_cannot_be_seen_has_a_sign(reader):
+    text = "e\u0301 \u0301\n\u0301\u3164\u2800\u034f\x00\u202e"
+    shown = reader.run("return visible(bytesOf(arguments[0]))", text)
+    assert shown == "e\u0301␣◌\u0301⏎◌\u0301<U+3164><U+2800><U+034F><U+0000><U+202E>"
+    assert reader.run("return visible('\\u00cc\\u0081')") == "◌\u0301"
+
+
 def test_bounds_of_training(reader):
     reader.type("most", "2")
     assert reader.text("learned-count") == "2"
@@ -596,11 +612,7 @@ def test_bounds_of_training(reader):
 
 
 def test_a_long_text_is_cut_and_said_to_be(reader):
-    reader.run(
-        "const box = document.getElementById('training-text'); box.value = arguments[0];"
-        "box.dispatchEvent(new Event('input'));",
-        "ab " * 4000,
-    )
+    reader.paste("training-text", "ab " * 4000)
     assert reader.text("training-note") == "Only the first 10,000 of 12,000 characters are used."
     assert reader.rows("pieces")[0][0] == "3,333"
     assert "more tokens are not shown" in reader.text("text-rest")
@@ -671,7 +683,35 @@ def test_everything_has_a_name(reader, tab):
         assert control.accessible_name.strip(), control.get_attribute("outerHTML")
     assert reader[f"{tab}-tab"].aria_role == "tab"
     assert reader[tab].accessible_name.lower() == tab
-    assert reader["explanation"].get_attribute("aria-live") == "polite"
+
+
+def said_after(reader, *actions):
+    """What stood in the live region one after the other, for a reader who does this."""
+    reader.run(
+        "const list = window.heard = [];"
+        "new MutationObserver(() => list.push(byId('said').textContent))"
+        ".observe(byId('said'), { childList: true });"
+    )
+    for act in actions:
+        act()
+    time.sleep(1.3)
+    return reader.run("return heard")
+
+
+def test_nothing_is_said_while_one_types_or_holds_a_key(reader):
+    assert reader.run("return document.querySelectorAll('[aria-live]').length") == 0
+    typed = said_after(reader, lambda: reader.type("training-text", "low lower lowest"))
+    assert typed == [reader.text("explanation")]
+    held = said_after(reader, lambda: reader["step"].send_keys(Keys.ARROW_RIGHT * 4))
+    (last,) = held
+    assert last.startswith("Merge 4: ")
+    reader.click("encoding-tab")
+    (told,) = said_after(reader, lambda: reader.type("encoding-text", "low lower"))
+    assert told == "what the training tab learned: 2 tokens."
+    (told,) = said_after(
+        reader, reader["piece-buttons"].find_elements(By.TAG_NAME, "button")[1].click
+    )
+    assert told == reader.text("piece-words")
 
 
 @pytest.mark.parametrize("tab", ["training", "encoding"])
@@ -679,16 +719,63 @@ def test_a_phone_does_not_scroll_sideways(reader, tab):
     reader.size(PHONE)
     reader.click(f"{tab}-tab")
     for text in (LOW, "W" * 300, "\u0301" * 100 + "🐈" * 100, "a b " * 200):
-        reader.run(
-            "const box = document.getElementById(arguments[0]); box.value = arguments[1];"
-            "box.dispatchEvent(new Event('input'));",
-            f"{tab}-text",
-            text,
-        )
+        reader.paste(f"{tab}-text", text)
         if tab == "training":
             reader.run("showStep(training.learned.merges.length)")
             reader.run("showStep(2)")
         assert reader.run("return document.documentElement.scrollWidth") == 375
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_tokens_in_tables_are_not_broken_on_a_phone(reader, width):
+    reader.size(PHONE | {"width": width})
+    reader.click("encoding-tab")
+    heights = reader.run(
+        "return Array.from(document.querySelectorAll('#encoding td .piece'), (n) => n.offsetHeight)"
+    )
+    assert len(heights) > 10
+    assert len({*heights}) == 1
+    assert reader.run("return document.documentElement.scrollWidth") == width
+
+
+def test_tables_of_a_small_text_fit_a_narrow_phone(reader):
+    reader.size(PHONE | {"width": 320})
+    reader.click("to-end")
+    for step in (0, 3):
+        reader.run("showStep(arguments[0])", step)
+        wide = reader.run(
+            "return Array.from(document.querySelectorAll('#training .scroll'))"
+            ".filter((node) => node.scrollWidth > node.clientWidth).length"
+        )
+        assert wide == 0
+
+
+def test_the_steps_do_not_cover_a_low_page(reader):
+    position = "return getComputedStyle(document.querySelector('.stepper')).position"
+    assert reader.run(position) == "sticky"
+    reader.size(PHONE | {"width": 320, "height": 256})
+    assert reader.run(position) == "static"
+
+
+def test_lines_tell_all_where_the_colors_are_the_readers_own(reader):
+    reader.click("to-start", "on", "on")
+
+    def look(script):
+        return reader.run(f"return {script}")
+
+    reader.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]}
+    )
+    border = "getComputedStyle(document.querySelector('{}')).borderBottomWidth"
+    assert look(border.format("#text-tokens .token:not(.next-left, .next-right)")) == "1px"
+    assert look(border.format("#text-tokens .next-left")) == "3px"
+    color = "getComputedStyle(document.querySelector('{}')).borderBottomColor"
+    ground = look("getComputedStyle(document.body).backgroundColor")
+    assert look(color.format("#encoding-tab")) == ground
+    assert look(color.format("#training-tab")) != ground
+    reader.click("encoding-tab")
+    assert look(border.format("[aria-pressed=true]")) == "3px"
+    assert look(border.format("[aria-pressed=false]")) == "1px"
 
 
 CONTRASTS = """
@@ -759,6 +846,30 @@ def test_the_word_lowest_merge_by_merge(reader):
     assert reader.rows("comparison") == [["what the training tab learned", "34", "3", "3.33"]]
 
 
+def test_what_looks_like_the_end_of_a_word_is_none(reader, tmp_path):
+    text, rows = "a</w>b a</w>b", []
+    reader.type("training-text", text)
+    reader.type("most", "4")
+    reader.click("encoding-tab")
+    reader.type("encoding-text", "a</w>b a</w>")
+    rows.append(reader.rows("tokens"))
+    path = tmp_path / "word.html"
+    path.write_text(
+        page.written({"words": methods.train("word", text, Options(vocabulary_size=17))}), "utf-8"
+    )
+    reader.open(path)
+    reader.type("encoding-text", "a</w>b a</w>")
+    rows.append(reader.rows("tokens"))
+    for found in rows:
+        assert [row[1:] for row in found] == [
+            ["a</w>", "61 3c 2f 77 3e", "1"],
+            ["b</w>", "62", "1"],
+            ["a</w", "61 3c 2f 77", "1"],
+            ["></w>", "3e", "1"],
+        ]
+    assert reader.run("return document.querySelectorAll('#tokens .marker').length") == 2
+
+
 def test_pieces_are_chosen_by_pointer_and_by_keys(reader):
     reader.click("encoding-tab")
     reader.type("encoding-text", "low newest widest")
@@ -786,7 +897,7 @@ def test_up_to_three_tokenizers_are_compared(reader):
         reader.click("keep")
     assert "bytes, cut by gpt2, smallest, 20 merges" in reader.text("keep-note")
     reader.click("keep")
-    assert reader.text("keep-note") == "The encoding tab has it already."
+    assert reader.text("keep-note").startswith("The encoding tab has it already: ")
     reader.click("encoding-tab")
     boxes = reader["candidates"].find_elements(By.TAG_NAME, "input")
     assert [box.is_selected() for box in boxes] == [True, True, True, False]
@@ -812,6 +923,78 @@ def test_up_to_three_tokenizers_are_compared(reader):
         ]
     reader.choose("subject", rows[2][0])
     assert reader.text("comparison-count") == f"{len(text.encode())} bytes"
+
+
+def test_tokenizers_of_two_texts_are_two(reader):
+    for text in ("ab ab", "cd cd", "ab ab"):
+        reader.type("training-text", text)
+        reader.click("keep")
+    name = "characters, cut by words, first, 1 merge"
+    assert reader.text("keep-note") == f"The encoding tab has it already: “{name}”."
+    reader.click("encoding-tab")
+    reader.type("encoding-text", "cd")
+    assert [[name, tokens] for name, _, tokens, _ in reader.rows("comparison")] == [
+        ["what the training tab learned", "2"],
+        [name, "2"],
+        [f"{name} (2)", "1"],
+    ]
+
+
+def test_a_long_piece_is_merged_without_looking_at_all_of_it_for_each_merge(reader):
+    found = reader.run(
+        """
+        let looked = 0;
+        const plain = lowestRank;
+        lowestRank = (...given) => {
+            looked += given.at(-1).length;
+            return plain(...given);
+        };
+        try {
+            const symbols = Array.from({ length: 10000 }, (_, place) => place % 7);
+            const grow = (left, right) => ({ rank: left + right, id: left + right });
+            return [mergePiece(symbols, grow), looked];
+        } finally {
+            lowestRank = plain;
+        }
+        """
+    )
+    (merged, looked) = found
+    assert merged["ids"] == [sum(place % 7 for place in range(10000))]
+    assert len(merged["steps"]) == 9999
+    assert looked < 10000 * 1500
+
+
+def test_the_steps_of_a_long_piece_are_seen_where_they_happen(reader):
+    reader.choose("pattern", "none")
+    reader.type("training-text", "abab")
+    reader.click("encoding-tab")
+    reader.paste("encoding-text", "x" * 300 + "ab")
+    rows = reader.rows("steps")
+    assert len(rows) == 2
+    assert rows[1][1].endswith("ab") and rows[1][1].startswith("…")
+    reader.paste("encoding-text", "ab" * 400)
+    assert len(reader.rows("steps")) == 200
+    # 400 times ab, 200 times abab and the row before the first merge.
+    steps = reader.run("return subjectResult().pieces[0].steps.length")
+    assert reader.text("steps-rest") == f"{steps + 1 - 200} more rows are not shown."
+
+
+def test_nothing_merges_with_what_is_behind_the_last(reader):
+    asked = reader.run(
+        """
+        const asked = [];
+        mergePiece([0, 1], (...pair) => { asked.push(pair); return { rank: 0, id: 2 }; });
+        return asked;
+        """
+    )
+    assert asked == [[0, 1]]
+
+
+def test_what_cannot_be_is_not_left_in_its_field(reader):
+    for id, given, used in [("most", "9999", "500"), ("minimum", "-3", "1")]:
+        reader.type(id, given)
+        reader.keys(Keys.TAB)
+        assert reader[id].get_property("value") == used
 
 
 def test_what_a_tokenizer_cannot_encode_is_told(reader, tmp_path):
@@ -852,6 +1035,19 @@ def test_a_corpus_is_where_the_page_begins(reader, tmp_path):
     assert reader["training-text"].get_property("value").startswith("A cat sat")
     reader.click("encoding-tab")
     assert reader.rows("comparison")[0][0] == "book.txt"
+
+
+def test_the_lines_of_a_corpus_end_as_they_do_in_its_file(reader, tmp_path):
+    (tmp_path / "dos.txt").write_bytes(b"low\r\nlow\r\n")
+    path = tmp_path / "dos.html"
+    assert cli.main(["page", str(path), "--corpus", str(tmp_path / "dos.txt")]) == 0
+    reader.open(path)
+    reader.click("to-start")
+    assert "".join(reader.pieces()) == "low<U+000D>⏎" * 2
+    assert reader.text("text-count").startswith("10 tokens for 10 bytes")
+    # What is typed has the line ends of a field.
+    reader["training-text"].send_keys("x")
+    assert reader.text("text-count").endswith("for 9 bytes: 1.00 bytes per token")
 
 
 # Text of others

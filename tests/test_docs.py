@@ -40,6 +40,13 @@ def test_the_pages(builder, pages):
     assert found == names | {"index.html"}
 
 
+def test_what_is_shown_has_a_page_for_what_it_returns(pages):
+    page = (pages / "tokbpe/show.html").read_text("utf-8")
+    for returned in ("shown.html#Tokens", "learning.html#TrainingRun", "figures.html#Compression"):
+        assert f'href="show/{returned}"' in page
+    assert '<li><code><a href="#merge_tree">merge_tree</a></code>: the tree of merges' in page
+
+
 def test_compiled_names_have_the_types_of_their_stubs(pages):
     text = text_of(pages / "tokbpe/fast.html")
     assert "encode_array( self, text: str | Buffer, *, threads: int | None = None" in text

@@ -155,7 +155,11 @@ def test_json_in_a_script_has_no_character_that_matters_there():
 
 def test_only_the_beginning_of_a_long_text_is_kept():
     long = "ä🐈" * page.LONGEST_TEXT
-    assert Read(page.written(text=long)).data["text"] == long[: page.LONGEST_TEXT]
+    data = Read(page.written({}, long, "book.txt")).data
+    assert data["text"] == long[: page.LONGEST_TEXT]
+    assert data["text_name"] == "book.txt, the first 10,000 characters"
+    data = Read(page.written({}, long[: page.LONGEST_TEXT], "book.txt")).data
+    assert data["text_name"] == "book.txt"
 
 
 # Patterns
@@ -300,7 +304,13 @@ def test_text_is_readable(scheme):
     for ink, ground in pairs:
         assert contrast(colors[ink], colors[ground]) >= 4.5, (ink, ground)
     # What is drawn and not read.
-    for ink, ground in [("accent", "ground"), ("mark", "ground"), ("accent", "raised")]:
+    for ink, ground in [
+        ("accent", "ground"),
+        ("mark", "ground"),
+        ("accent", "raised"),
+        ("edge", "ground"),
+        ("edge", "raised"),
+    ]:
         assert contrast(colors[ink], colors[ground]) >= 3, (ink, ground)
 
 

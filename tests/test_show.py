@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import strategies
 from tokbpe import PieceCounts, Tokenizer, cli, methods, metrics, reference, show
-from tokbpe.show import colors, pieces, terminal
+from tokbpe.show import colors, markup, pieces, terminal
 from tokbpe.vocabulary import Vocabulary
 
 WORDS = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
@@ -177,7 +177,7 @@ TAGS = {
     *("div", "small", "b", "i", "code", "ruby", "rt", "br"),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
-ATTRIBUTES = {"style", "title", "role", "aria-label", "dir", "scope"}
+ATTRIBUTES = {"class", "style", "title", "role", "aria-label", "dir", "scope"}
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -202,7 +202,10 @@ def test_text_is_read_on_any_page(name):
         assert colors.contrast(ink[-1], background[-1]) >= 4.5
         colored += 1
     assert colored or name == "ranks"  # which has no merges to show
-    assert not re.search(r"class=|id=|var\(|<style", OBJECTS[name]._repr_html_())
+    assert {found["class"] for _, found in page.elements if "class" in found} == {
+        "tex2jax_ignore mathjax_ignore"
+    }
+    assert not re.search(r"\bid=|var\(|<style", OBJECTS[name]._repr_html_())
 
 
 @pytest.mark.parametrize(
@@ -217,6 +220,13 @@ def test_the_contrast_is_that_of_the_standard(one, other, ratio):
 @pytest.mark.parametrize("page", ["#ffffff", "#000000", "#111111", "#1e1e1e", "#0d1117"])
 def test_lines_are_seen_on_any_page(page):
     assert colors.contrast(colors.LINE, page) >= 3
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#000000", "#111111", "#1e1e1e", "#0d1117"])
+def test_the_frame_of_a_winner_is_seen_on_its_cell_and_on_any_page(page):
+    cell, _ = colors.heat(9, 9)
+    assert colors.contrast(colors.WINNER, cell) >= 3
+    assert colors.contrast(colors.WINNER, page) >= 3
 
 
 def test_each_count_of_a_heat_map_is_read():
@@ -254,6 +264,20 @@ def test_nothing_invisible_is_left(text):
     found = show.tokens(loose, text)
     for shown in (found._repr_html_(), str(found), show.merge_tree(loose, text)._repr_svg_()):
         assert all(character.isprintable() or character == "\n" for character in shown)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_no_text_is_typeset_as_mathematics(name):
+    page = Page(OBJECTS[name]._repr_html_())
+    for data, around in page.texts:
+        assert any("mathjax_ignore" in found.get("class", "") for _, found in around), data
+
+
+def test_a_letter_that_is_drawn_as_nothing_is_named():
+    text = "a\u3164\u115f\u2800\u034f\uffa0"
+    assert pieces.plain(text.encode()) == "a‹U+3164›‹U+115F›‹U+2800›‹U+034F›‹U+FFA0›"
+    assert pieces.names("\u3164".encode()) == "U+3164 HANGUL FILLER"
+    assert pieces.names(text.encode()).endswith(", ...")
 
 
 def test_parts_of_a_character_stand_together_below_it():
@@ -447,6 +471,12 @@ def test_special_tokens_and_whole_pieces_are_there_from_the_start():
     assert len(checked_steps(TOKENIZERS["ranks"], "xyz")) == 1  # no two neighbors join to a piece
 
 
+def test_tokens_that_no_merge_makes_are_counted():
+    steps = show.merge_steps(marked, "<|end|>we<|end|>", allowed_special="all")
+    merges = markup.count(len(steps) - 1, "merge")
+    assert f"{merges}, 2 tokens taken without one<" in steps._repr_html_()
+
+
 def test_what_surrounds_a_text_is_part_of_its_steps():
     alphabet = [bytes([byte]) for byte in range(256)]
     merges = np.array([[0xC3, 0xA9], [32, ord("a")]], np.uint32)
@@ -508,7 +538,10 @@ def test_the_merges_of_a_tokenizer():
         left, right = (pieces.plain(bpe.id_to_piece(half)) for half in pair)
         assert line.split()[:3] == [str(id - 256), str(id), str(bpe.merge_counts[id - 256])]
         assert line.endswith(f"  {left} + {right} = {pieces.plain(bpe.id_to_piece(id))}")
-    assert len(show.merges(TOKENIZERS["ranks"])) == 0
+    none = show.merges(TOKENIZERS["ranks"])
+    assert len(none) == 0
+    told = "There is no list of merges: any two pieces that join to a piece, the lowest id first."
+    assert (str(none), none._repr_html_()) == (told, markup.note(told))
 
 
 # The tree
@@ -806,6 +839,28 @@ def test_plots_draw_the_numbers(pyplot, tmp_path):
         figure.savefig(tmp_path / f"{name}.png")
 
 
+@pytest.mark.parametrize(("corpus", "merges"), [("aaa", 0), ("a", 0), ("newest lowest " * 9, 9)])
+def test_nothing_of_a_heat_map_is_cut_or_overlaps(pyplot, corpus, merges):
+    figure = show.plot_pair_table(show.pair_table(corpus, merges=merges, pattern="gpt2"))
+    (ax,) = figure.axes
+    figure.draw_without_rendering()
+    whole = figure.bbox
+    for text in [ax.title, ax._left_title, *ax.get_xticklabels(), *ax.get_yticklabels()]:
+        box = text.get_window_extent()
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1, text
+        assert whole.y0 <= box.y0 and box.y1 <= whole.y1, text
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:]))
+
+
+def test_one_merge_is_seen(pyplot):
+    (ax,) = show.plot_merge_counts(bpe.truncated(257)).axes
+    (line,) = ax.get_lines()
+    assert (len(line.get_xdata()), line.get_marker()) == (1, "o")
+    (ax,) = show.plot_merge_counts(bpe).axes
+    assert ax.get_lines()[0].get_marker() == "None"
+
+
 def test_plots_draw_on_axes_that_are_given(pyplot):
     given = []
 
@@ -820,6 +875,8 @@ def test_plots_draw_on_axes_that_are_given(pyplot):
 def test_plots_need_tokenizers():
     with pytest.raises(ValueError, match="no tokenizers"):
         show.plot_compression({}, "a")
+    with pytest.raises(ValueError, match="sizes must hold one size at least"):
+        show.plot_compression(bpe, "a", [])
     with pytest.raises(TypeError, match="mapping from name to tokenizer, not list"):
         show.plot_merge_counts([bpe])
 
@@ -906,6 +963,23 @@ def test_colors_in_a_terminal(file, capsys, monkeypatch):
         for found in re.findall(r"48;2;(\d+);(\d+);(\d+)m", text)
     ]
     assert backgrounds == list(colors.TINTS[:3])
+
+
+@pytest.mark.parametrize("name", ["xterm", "linux", ""])
+def test_neighbors_are_told_apart_by_few_colors(name, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.setenv("TERM", name)
+    text = terminal.colored(show.tokens(byte, "abcdefgh"))
+    found = re.findall(r"\x1b\[([0-9;]+)m(.)\x1b\[0m", text)
+    assert [data for _, data in found] == [*"abcdefgh"]
+    assert all(one != other for (one, _), (other, _) in zip(found, found[1:]))
+
+
+def test_where_there_are_no_colors_there_are_brackets(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", "dumb")
+    assert terminal.colored(show.tokens(byte, "ab")) == "[a][b]"
 
 
 def test_a_text_cannot_command_the_terminal(capsys):

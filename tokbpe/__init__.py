@@ -31,6 +31,8 @@ The algorithm is written twice: `tokbpe.reference` is plain Python, made to be r
   gives an `EncodedCorpus`; `write_shards` writes `Shards` of tokens to a folder; `TokenDataset` and
   `Batches` make of these what a model is trained on.
 - Count once, learn many times, on many machines: `PieceCounts`, and `Tokenizer.from_counts`.
+- See it: `tokbpe.show`, tokens, merges and trainings in notebooks, as plots, in a terminal;
+  `tokbpe.page`, a page in which one steps through training and encoding in a browser.
 - Compare: `tokbpe.metrics`, bits per byte, bytes per token, tokens per word; `Tokenizer.usage`.
 - From loaders and compiled code: `tokbpe.fast.Encoder`; for C and Cython the header `tokbpe.h`,
   whose folder `tokbpe.fast.get_include` gives.

@@ -21,6 +21,14 @@ HERE = Path(__file__).parent
 # What has a page, and which of its names stand there; None: all that are public.
 PAGES: dict[str, tuple[str, ...] | None] = {
     "tokbpe": None,
+    "tokbpe.show": None,
+    "tokbpe.show.shown": ("Tokens", "Token", "Comparison"),
+    "tokbpe.show.steps": ("MergeSteps", "State"),
+    "tokbpe.show.tree": ("MergeTree", "Node"),
+    "tokbpe.show.learning": ("TrainingRun", "Step", "PairTable"),
+    "tokbpe.show.summary": ("Merges",),
+    "tokbpe.show.figures": ("MergeCounts", "PieceLengths", "Compression", "Languages"),
+    "tokbpe.page": ("written", "learned"),
     "tokbpe.metrics": ("Measure", "measure", "measures", "bits_per_byte", "token_bytes"),
     "tokbpe.compat": ("as_tiktoken", "Encoding"),
     "tokbpe.patterns": ("Pattern", "get", "to_printable", "from_printable"),

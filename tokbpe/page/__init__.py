@@ -43,8 +43,8 @@ def written(
 ) -> str:
     """The page as HTML.
 
-    vocabularies: those to encode with, by the names that are shown; at most MOST_TOKENIZERS.
-    text: what the page learns from at first; only the first LONGEST_TEXT characters are kept.
+    vocabularies: those to encode with, by the names that are shown; three at most.
+    text: what the page learns from at first; only the first 10,000 characters are kept.
     text_name: where it comes from.
 
     ValueError, naming the vocabulary and the reason, for one with which the page could not encode
@@ -57,7 +57,7 @@ def written(
         "printable": "".join(patterns.PRINTABLE),
         "longest_text": LONGEST_TEXT,
         "text": None if text is None else valid(text[:LONGEST_TEXT]),
-        "text_name": None if text_name is None else valid(text_name),
+        "text_name": None if text_name is None else valid(named(text_name, text or "")),
         "tokenizers": [
             embedded_vocabulary(valid(name), vocabulary)
             for name, vocabulary in vocabularies.items()
@@ -75,6 +75,12 @@ def written(
     }
     # One pass: what is put in is not looked at again.
     return PLACE.sub(lambda place: parts[place[1]], template(TEMPLATE))
+
+
+def named(name: str, text: str) -> str:
+    """What a text is called, of which the page may have only a part."""
+    is_cut = len(text) > LONGEST_TEXT
+    return f"{name}, the first {LONGEST_TEXT:,} characters" if is_cut else name
 
 
 def learned(corpus: bytes) -> Vocabulary:

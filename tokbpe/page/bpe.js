@@ -173,9 +173,11 @@ function prepareTraining(text, { unit, pattern }) {
   };
 }
 
-// The merges, in the order learned: { left, right, id, count }; and the string of each id.
+// The merges, in the order learned: { left, right, id, count }; the string of each id, and whether
+// it ends a word: a text may hold what looks like the marker.
 function train({ rows, weights, alphabet }, { rule, minimum, most }) {
   const strings = [...alphabet];
+  const ends = alphabet.map((symbol) => symbol.endsWith(MARKER));
   const merges = [];
   while (merges.length < most) {
     const pairs = countPairs(rows, weights);
@@ -184,16 +186,18 @@ function train({ rows, weights, alphabet }, { rule, minimum, most }) {
     if (pair.count < minimum) break;
     const id = strings.length;
     strings.push(strings[pair.left] + strings[pair.right]);
+    ends.push(ends[pair.right]);
     rows = rows.map((row) => mergePair(row, pair, id));
     merges.push({ ...pair, id });
   }
-  return { merges, strings };
+  return { merges, strings, ends };
 }
 
-// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `whole` those pieces theirs
-// that are taken at once; `mergeOf` tells the rank and the id of two neighbors that merge.
+// Tokenizers: `ids` gives symbols theirs, `strings` ids their bytes, `ends` tells whether an id ends
+// a word, `whole` gives those pieces their ids that are taken at once; `mergeOf` tells the rank
+// and the id of two neighbors that merge.
 
-function tokenizerOfTraining(name, training, { merges, strings }) {
+function tokenizerOfTraining(name, training, { merges, strings, ends }) {
   const ranked = new Map(
     merges.map(({ left, right, id }, rank) => [pairKey(left, right), { rank, id }]),
   );
@@ -203,6 +207,7 @@ function tokenizerOfTraining(name, training, { merges, strings }) {
     pattern: training.pattern,
     size: training.alphabet.length + merges.length,
     strings,
+    ends,
     ids: idsOfSymbols(training.alphabet, training.unit),
     unknown: training.unit === "byte" ? null : 0,
     whole: new Map(),
@@ -221,12 +226,11 @@ function fromPrintable(text) {
 // an id that is none; then, from `first` on, what `merges` make, two ids each.
 function tokenizerOfEmbedded(embedded) {
   const strings = embedded.pieces.split(" ").map(fromPrintable);
-  if (embedded.unit === "word") {
-    // A space marks the end of a word there.
-    strings.forEach((string, id) => {
-      strings[id] = string.replace(/ $/, MARKER);
-    });
-  }
+  // A space marks the end of a word there.
+  const ends = strings.map((string) => embedded.unit === "word" && string.endsWith(" "));
+  strings.forEach((string, id) => {
+    if (ends[id]) strings[id] = string.slice(0, -1) + MARKER;
+  });
   const ids = new Map();
   strings.forEach((string, id) => {
     if (string !== "") ids.set(string, id);
@@ -238,6 +242,7 @@ function tokenizerOfEmbedded(embedded) {
     const rank = at / 2;
     const id = embedded.merge_ids?.[rank] ?? embedded.first + rank;
     strings[id] = strings[left] + strings[right];
+    ends[id] = ends[right];
     merges.set(pairKey(left, right), { rank, id });
   }
   const whole = new Map(embedded.whole_piece_lookup ? ids : []);
@@ -257,6 +262,7 @@ function tokenizerOfEmbedded(embedded) {
     pattern: embedded.pattern,
     size: embedded.size,
     strings,
+    ends,
     ids,
     unknown: embedded.unknown,
     whole,
@@ -270,31 +276,53 @@ function tokenizerOfEmbedded(embedded) {
 
 // Encoding
 
-function lowestRank(found) {
-  let lowest = -1;
-  for (let place = 0; place < found.length; place++) {
-    const merge = found[place];
-    if (merge && (lowest === -1 || merge.rank < found[lowest].rank)) lowest = place;
-  }
-  return lowest;
+const BLOCK = 256; // places of which the lowest rank is kept, so that not all are looked at
+
+// The place of the lowest rank, the leftmost of equals; -1 if there is none.
+function lowestRank(found, places) {
+  return places.reduce((lowest, place) => {
+    if (place === -1 || !found[place]) return lowest;
+    return lowest === -1 || found[place].rank < found[lowest].rank ? place : lowest;
+  }, -1);
 }
 
-// Merges the pair of lowest rank, the leftmost of equals, again and again. Each step tells the
-// place, the two ids and what they became.
+// Merges the pair of lowest rank, the leftmost of equals, again and again. Each step tells which
+// symbol the left one begins with, the two ids and what they became.
 function mergePiece(symbols, mergeOf) {
-  const ids = [...symbols];
-  const found = ids.slice(1).map((right, place) => mergeOf(ids[place], right));
+  const ids = [...symbols]; // an id stands where its first symbol stood
+  const places = [...ids.keys()];
+  const before = places.map((place) => place - 1);
+  const behind = places.map((place) => place + 1);
+  const mergeAt = (place) =>
+    behind[place] < ids.length ? mergeOf(ids[place], ids[behind[place]]) : undefined;
+  const found = places.map(mergeAt);
+  const blocks = [];
+  const lookAt = (block) => {
+    const start = block * BLOCK;
+    blocks[block] = lowestRank(found, places.slice(start, start + BLOCK));
+  };
+  for (let block = 0; block * BLOCK < ids.length; block++) lookAt(block);
+  const set = (place, merge) => {
+    found[place] = merge;
+    lookAt(Math.floor(place / BLOCK));
+  };
+
   const steps = [];
   for (;;) {
-    const place = lowestRank(found);
-    if (place === -1) return { ids, steps };
+    const place = lowestRank(found, blocks);
+    if (place === -1) break;
     const { rank, id } = found[place];
-    steps.push({ place, left: ids[place], right: ids[place + 1], rank, id });
-    ids.splice(place, 2, id);
-    found.splice(place, 1);
-    if (place > 0) found[place - 1] = mergeOf(ids[place - 1], id);
-    if (place < found.length) found[place] = mergeOf(id, ids[place + 1]);
+    const gone = behind[place];
+    steps.push({ place, left: ids[place], right: ids[gone], rank, id });
+    ids[place] = id;
+    ids[gone] = undefined;
+    behind[place] = behind[gone];
+    if (behind[place] < ids.length) before[behind[place]] = place;
+    set(gone, undefined);
+    set(place, mergeAt(place));
+    if (place > 0) set(before[place], mergeAt(before[place]));
   }
+  return { ids: ids.filter((id) => id !== undefined), steps };
 }
 
 function symbolId(symbol, { ids, unknown }) {

@@ -6,6 +6,18 @@ const MOST_ROWS = 200; // of a table
 
 const byId = (id) => document.getElementById(id);
 
+// What a screen reader is to say of what has changed: in a while, and of several changes the last
+// alone, so that it does not talk while somebody types or holds a key down.
+const PAUSES = { typed: 1000, stepped: 300 }; // in milliseconds
+let saying = 0;
+
+function say(pause, ...texts) {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    byId("said").textContent = texts.filter(Boolean).join(" ");
+  }, pause);
+}
+
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -38,6 +50,8 @@ const UTF8_OR_BYTE = new RegExp(
   "g",
 );
 const VISIBLE = { " ": "␣", "\n": "⏎", "\t": "⇥" };
+// Control and format characters, white space, and letters and signs that are drawn as nothing.
+const UNSEEN = /[\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
 
 function hexadecimal(bytes) {
   return Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
@@ -48,44 +62,49 @@ function visibleCharacter(bytes) {
   const values = Uint8Array.from(bytes, (byte) => byte.charCodeAt(0));
   const char = new TextDecoder("utf-8", { ignoreBOM: true }).decode(values);
   if (char in VISIBLE) return VISIBLE[char];
-  if (!/[\p{C}\p{Z}]/u.test(char)) return char;
+  if (!UNSEEN.test(char)) return char;
   return `<U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 }
 
 // A piece so that each of its bytes is seen; what is only a part of a character is hexadecimal.
 function visible(bytes) {
-  const text = bytes.match(UTF8_OR_BYTE)?.map(visibleCharacter).join("") ?? "";
-  // A combining mark would sit on what stands before it.
-  return /^\p{M}/u.test(text) ? `◌${text}` : text;
+  let text = "";
+  let seen = false; // whether the last character stands there as it is
+  for (const found of bytes.match(UTF8_OR_BYTE) ?? []) {
+    const char = visibleCharacter(found);
+    // A combining mark would sit on a sign, or on what stands before the piece.
+    text += !seen && /^\p{M}/u.test(char) ? `◌${char}` : char;
+    seen = bytesOf(char) === found;
+  }
+  return text;
 }
 
 // The string of an id as nodes, the end of a word set apart.
-function pieceNodes(string, unit) {
-  const bytes = withoutMarker(string, unit);
-  const mark = element("span", { class: "marker" }, MARKER);
-  return bytes === string ? [visible(bytes)] : [visible(bytes), mark];
+function pieceNodes(id, model) {
+  const shown = visible(withoutMarker(id, model));
+  return model.ends[id] ? [shown, element("span", { class: "marker" }, MARKER)] : [shown];
 }
 
-function withoutMarker(string, unit) {
-  return unit === "word" && string.endsWith(MARKER) ? string.slice(0, -MARKER.length) : string;
+function withoutMarker(id, { strings, ends }) {
+  return ends[id] ? strings[id].slice(0, -MARKER.length) : strings[id];
 }
 
 // Symbols are plain, what is merged has a color by its id.
-function tokenClass(id, { strings, unit, unknown }) {
-  const bytes = withoutMarker(strings[id], unit);
+function tokenClass(id, model) {
+  const { unit, unknown } = model;
+  const bytes = withoutMarker(id, model);
   const size = unit === "byte" ? bytes.length : bytes.match(UTF8_OR_BYTE).length;
   return size === 1 || id === unknown ? "token" : `token color-${id % COLORS}`;
 }
 
 function tokenNode(id, model, mark = "", withId = true) {
-  const string = model.strings[id];
   const node = element(
     "span",
     {
       class: `${tokenClass(id, model)} ${mark}`.trim(),
-      title: `id ${id}, bytes ${hexadecimal(withoutMarker(string, model.unit))}`,
+      title: `id ${id}, bytes ${hexadecimal(withoutMarker(id, model))}`,
     },
-    element("span", { class: "piece" }, ...pieceNodes(string, model.unit)),
+    element("span", { class: "piece" }, ...pieceNodes(id, model)),
   );
   if (withId) node.append(" ", element("span", { class: "id" }, String(id)));
   return node;

@@ -31,17 +31,30 @@ function keptName() {
   return `${symbols}, ${cuts}, ${rule}, ${plural(merges.length, "merge")}`;
 }
 
+// A name that no other has: what was learned from another text is kept under the next number.
+function freeName(name) {
+  const taken = new Set(encoding.candidates.map((candidate) => candidate.name));
+  let number = 1;
+  while (taken.has(numbered(name, number))) number++;
+  return numbered(name, number);
+}
+
+function numbered(name, number) {
+  return number === 1 ? name : `${name} (${number})`;
+}
+
 function keepTrained() {
-  const name = keptName();
-  const known = encoding.candidates.some((candidate) => candidate.name === name);
+  const source = JSON.stringify([keptName(), training.text]);
+  const known = encoding.candidates.find((candidate) => candidate.source === source);
+  const name = known?.name ?? freeName(keptName());
   if (!known) {
     const kept = trainedTokenizer(name);
-    encoding.candidates.push({ name, tokenizer: () => kept });
+    encoding.candidates.push({ name, source, tokenizer: () => kept });
     if (encoding.chosen.length < MOST_COMPARED) encoding.chosen.push(name);
     showCandidates();
   }
   byId("keep-note").textContent = known
-    ? "The encoding tab has it already."
+    ? `The encoding tab has it already: “${name}”.`
     : `The encoding tab now has “${name}”.`;
 }
 
@@ -69,10 +82,18 @@ function choose(event) {
   for (const box of byId("candidates").querySelectorAll("input")) {
     box.disabled = full && !box.checked;
   }
-  encodeText();
+  encodeAgain();
 }
 
 // Encoding
+
+function encodeAgain() {
+  encodeText();
+  const told = encoding.results.map(
+    ({ name, ids, error }) => `${name}: ${error ?? plural(ids.length, "token")}.`,
+  );
+  say(PAUSES.typed, byId("encoding-note").textContent, ...told);
+}
 
 // What a tokenizer makes of a text, or the error that says why it cannot.
 function resultOf({ name, tokenizer }, text) {
@@ -162,6 +183,7 @@ function showPiece(index) {
   const piece = result?.pieces[index];
   byId("piece-words").textContent = piece ? pieceWords(piece) : "There is no piece to look at.";
   fillTable(byId("steps"), piece ? stepRows(piece, result.model) : []);
+  byId("steps-rest").textContent = more(piece ? piece.steps.length + 1 : 0, MOST_ROWS, "rows");
 }
 
 function pieceWords({ kind, symbols, ids, steps }) {
@@ -177,22 +199,22 @@ function pieceWords({ kind, symbols, ids, steps }) {
 }
 
 function stepRows({ symbols, steps }, model) {
-  const tokens = (ids, place) => [
-    element(
-      "span",
-      { class: "tokens" },
-      ...ids
-        .slice(0, MOST_STEP_TOKENS)
-        .map((id, index) => tokenNode(id, model, index === place ? "new" : "")),
-      ids.length > MOST_STEP_TOKENS ? "…" : "",
-    ),
-  ];
-  let ids = symbols;
-  const rows = [["0", tokens(ids), "", ""]];
-  for (const [index, step] of steps.slice(0, MOST_ROWS).entries()) {
-    ids = [...ids.slice(0, step.place), step.id, ...ids.slice(step.place + 2)];
-    const made = tokens(ids, step.place);
-    rows.push([number(index + 1), made, pairNode(step, model), number(step.rank)]);
+  const row = [...symbols.entries()]; // the place of the first symbol of each token, and its id
+  const tokens = (made) => {
+    // Of many tokens those around the one that was made.
+    const first = Math.max(0, Math.min(made - MOST_STEP_TOKENS / 2, row.length - MOST_STEP_TOKENS));
+    const drawn = row
+      .slice(first, first + MOST_STEP_TOKENS)
+      .map(([, id], index) => tokenNode(id, model, first + index === made ? "new" : ""));
+    const left = first > 0 ? "…" : "";
+    const right = first + MOST_STEP_TOKENS < row.length ? "…" : "";
+    return [element("span", { class: "tokens" }, left, ...drawn, right)];
+  };
+  const rows = [["0", tokens(-1), "", ""]];
+  for (const [index, step] of steps.slice(0, MOST_ROWS - 1).entries()) {
+    const made = row.findIndex(([place]) => place === step.place);
+    row.splice(made, 2, [step.place, step.id]);
+    rows.push([number(index + 1), tokens(made), pairNode(step, model), number(step.rank)]);
   }
   return rows;
 }
@@ -201,7 +223,7 @@ function showTokenTable(result) {
   const counts = new Map();
   for (const id of result?.ids ?? []) counts.set(id, (counts.get(id) ?? 0) + 1);
   const rows = [...counts].map(([id, count]) => {
-    const bytes = withoutMarker(result.model.strings[id], result.model.unit);
+    const bytes = withoutMarker(id, result.model);
     return [String(id), tokenNode(id, result.model, "", false), hexadecimal(bytes), number(count)];
   });
   fillTable(byId("tokens"), rows);
@@ -217,13 +239,18 @@ const PIECE_KEYS = {
   End: (_, last) => last,
 };
 
+function choosePiece(index) {
+  showPiece(index);
+  say(PAUSES.stepped, byId("piece-words").textContent);
+}
+
 function pieceByKey(event) {
   if (!(event.key in PIECE_KEYS)) return;
   event.preventDefault();
   const buttons = byId("piece-buttons").children;
   const last = buttons.length - 1;
   const wanted = PIECE_KEYS[event.key](encoding.piece, last);
-  showPiece(Math.min(Math.max(wanted, 0), last));
+  choosePiece(Math.min(Math.max(wanted, 0), last));
   buttons[encoding.piece].focus();
 }
 
@@ -235,16 +262,17 @@ function startEncoding() {
   const embedded = DATA.tokenizers.map(({ name }) => name);
   encoding.chosen = embedded.length > 0 ? embedded : [FROM_TRAINING];
   byId("encoding-text").value = DATA.tokenizers.length > 0 ? LONG_SAMPLE : SAMPLE;
-  byId("encoding-text").addEventListener("input", encodeText);
+  byId("encoding-text").addEventListener("input", encodeAgain);
   byId("candidates").addEventListener("change", choose);
   byId("keep").addEventListener("click", keepTrained);
   byId("subject").addEventListener("change", () => {
     encoding.subject = byId("subject").value;
     showSubject();
+    say(PAUSES.stepped, byId("piece-words").textContent);
   });
   byId("piece-buttons").addEventListener("click", (event) => {
     const button = event.target.closest("[data-piece]");
-    if (button) showPiece(Number(button.dataset.piece));
+    if (button) choosePiece(Number(button.dataset.piece));
   });
   byId("piece-buttons").addEventListener("keydown", pieceByKey);
   showCandidates();

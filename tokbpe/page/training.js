@@ -49,8 +49,9 @@ const RULE_WORDS = {
 const MOST_MERGES = 500;
 const MOST_TIED = 6; // of pairs told in words
 
-// `learned` is what is looked at, `rows` are its pieces after `step` merges.
-const training = { text: "", learned: null, step: 0, rows: [] };
+// `learned` is what is looked at, `rows` are its pieces after `step` merges; `given` is the text of an
+// example, in whose place the field `held` what a field can: there is no carriage return in it.
+const training = { text: "", given: "", held: "", learned: null, step: 0, rows: [] };
 
 // Choices
 
@@ -81,6 +82,8 @@ function agreeUnitAndPattern(changed) {
 
 function setOptions({ text, unit, pattern, rule, minimum }) {
   byId("training-text").value = text;
+  training.given = text;
+  training.held = byId("training-text").value;
   byId("unit").value = unit === "word" ? "character" : unit;
   byId("pattern").value = unit === "word" ? "words" : (pattern ?? "none");
   byId("rule").value = rule;
@@ -105,7 +108,8 @@ function tellOfLength(id, text) {
 
 function learn() {
   const options = trainingOptions();
-  training.text = usedText(byId("training-text").value);
+  const { value } = byId("training-text");
+  training.text = usedText(value === training.held ? training.given : value);
   tellOfLength("training-note", byId("training-text").value);
   const prepared = prepareTraining(training.text, options);
   const learned = train(prepared, options);
@@ -296,10 +300,24 @@ function showMerges(step) {
 
 // What a reader does
 
+function explained() {
+  return Array.from(byId("explanation").children, (line) => line.textContent);
+}
+
+function learnAgain() {
+  learn();
+  say(PAUSES.typed, byId("training-note").textContent, ...explained());
+}
+
+function goTo(step) {
+  showStep(step);
+  say(PAUSES.stepped, ...explained());
+}
+
 function pressed(button) {
   const { step, learned } = training;
   const wanted = { "to-start": 0, back: step - 1, on: step + 1, "to-end": learned.merges.length };
-  showStep(wanted[button]);
+  goTo(wanted[button]);
 }
 
 const STEP_KEYS = { Home: "to-start", ArrowLeft: "back", ArrowRight: "on", End: "to-end" };
@@ -326,22 +344,28 @@ function startTraining() {
   setOptions(examples[byId("example").value]);
   byId("training-text").addEventListener("input", () => {
     byId("example").value = OWN;
-    learn();
+    learnAgain();
   });
   for (const id of ["unit", "pattern"]) {
     byId(id).addEventListener("change", () => {
       agreeUnitAndPattern(id);
-      learn();
+      learnAgain();
     });
   }
-  byId("rule").addEventListener("change", learn);
-  for (const id of ["minimum", "most"]) byId(id).addEventListener("input", learn);
+  byId("rule").addEventListener("change", learnAgain);
+  for (const id of ["minimum", "most"]) {
+    byId(id).addEventListener("input", learnAgain);
+    // What cannot be, such as more merges than the page makes, gives way to what is used.
+    byId(id).addEventListener("change", () => {
+      byId(id).value = training.learned[id];
+    });
+  }
   byId("example").addEventListener("change", () => {
     setOptions(examples[byId("example").value]);
-    learn();
+    learnAgain();
   });
   for (const id of Object.values(STEP_KEYS)) byId(id).addEventListener("click", () => pressed(id));
-  byId("step").addEventListener("input", () => showStep(Number(byId("step").value)));
+  byId("step").addEventListener("input", () => goTo(Number(byId("step").value)));
   document.addEventListener("keydown", stepByKey);
   learn();
 }

@@ -10,7 +10,7 @@ TINTS = ("#bcd8f0", "#f6d0ae", "#bfe3c8", "#ecc6de", "#efe2a4", "#cfc8ef")  # of
 PLAIN = "#e3e6ea"  # of what is not to be noticed
 SPECIAL, SPECIAL_INK = "#4a5160", "#ffffff"  # of special tokens
 LINE = "#7d8590"  # lines on the page itself
-WINNER = "#d55e00"  # around the pair that is merged next
+WINNER = "#ec6c00"  # around the pair that is merged next
 
 # A heat map goes from pale to dark.
 PALE, DARK = (232, 240, 248), (8, 69, 128)

@@ -20,7 +20,8 @@ MEASURES = {"bytes_per_token": "bytes per token", "fertility": "tokens per word"
 class MergeCounts(NamedTuple):
     """How often each pair stood in the corpus when it was merged.
 
-    ranks: `int64` [n], 1 for the first merge. counts: `uint64` [n].
+    ranks: `int64` [n], 1 for the first merge.
+    counts: `uint64` [n].
     """
 
     ranks: NDArray[np.int64]
@@ -30,7 +31,8 @@ class MergeCounts(NamedTuple):
 class PieceLengths(NamedTuple):
     """How many pieces have each length.
 
-    lengths: `int64` [n], 1, 2, ... bytes, to that of the longest. pieces: `int64` [n].
+    lengths: `int64` [n], 1, 2, ... bytes, to that of the longest.
+    pieces: `int64` [n].
     """
 
     lengths: NDArray[np.int64]
@@ -40,7 +42,8 @@ class PieceLengths(NamedTuple):
 class Compression(NamedTuple):
     """Bytes per token of a text against the size of the vocabulary.
 
-    sizes: `int64` [n], ids. bytes_per_token: `float64` [n].
+    sizes: `int64` [n], ids.
+    bytes_per_token: `float64` [n].
     """
 
     sizes: NDArray[np.int64]
@@ -50,7 +53,8 @@ class Compression(NamedTuple):
 class Languages(NamedTuple):
     """What several tokenizers make of several texts.
 
-    tokenizers, languages: their names. measures: of each tokenizer, and for it each language.
+    tokenizers, languages: their names.
+    measures: of each tokenizer, and for it each language.
     """
 
     tokenizers: list[str]

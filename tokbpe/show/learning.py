@@ -29,9 +29,12 @@ reference: Any = engines.get("reference")
 class Step:
     """One merge of a training.
 
-    pair: the two ids. count: how often they stood side by side. tied: how many pairs were as
-        frequent, this one included. changed: how many different pieces held the pair; occurrences:
-        how often these occur.
+    id: of the new token.
+    pair: the two ids.
+    count: how often they stood side by side.
+    tied: how many pairs were as frequent, this one included.
+    changed: how many different pieces held the pair.
+    occurrences: how often these pieces occur.
     """
 
     id: int
@@ -45,8 +48,9 @@ class Step:
 class TrainingRun:
     """The first merges of a training, and the corpus after each of them.
 
-    steps: what was merged. rows: the corpus before the first step: the ids of each different
-        piece; weights: how often each occurs.
+    steps: what was merged.
+    rows: the corpus before the first step: the ids of each different piece.
+    weights: how often each of these pieces occurs.
     """
 
     def __init__(self, training: Training, engine: str | None, limit: int) -> None:
@@ -82,12 +86,14 @@ class TrainingRun:
         return merged
 
     def merged(self, rows: list[list[int]], pair: Pair, id: int) -> list[list[int]]:
+        """Rows after a merge."""
         return [reference.merge_pair(row, pair, id) for row in rows]
 
     def __len__(self) -> int:
         return len(self.steps)
 
     def token(self, id: int) -> Token:
+        """An id with what is to be shown of it."""
         return Token(id, self.pieces[id] or b"", "piece", self.unit)
 
     def rows_after(self, merges: int) -> list[list[int]]:
@@ -125,6 +131,7 @@ class TrainingRun:
         return markup.table(header, body, right="step count id") + markup.note(text)
 
     def row(self, number: int, step: Step) -> list[str]:
+        """The cells of a step, as HTML."""
         left, right = (self.token(half).on(colors.PLAIN, colors.INK) for half in step.pair)
         tied = f"{markup.count(step.tied, 'pair')}" if step.tied > 1 else ""
         return [
@@ -285,9 +292,11 @@ class PairTable:
         ) + markup.note(text)
 
     def drawn(self, id: int) -> str:
+        """An id in the head of the table, as HTML."""
         return self.token(id).on(colors.PLAIN, colors.INK)
 
     def cell(self, pair: Pair, count: int) -> str:
+        """The cell of a pair, as HTML."""
         if not count:
             return f'<td style="{CELL}"></td>'
         background, ink = colors.heat(count, self.highest)

@@ -10,11 +10,13 @@ TOKEN = (
 )
 FLOW = "line-height:2.3;overflow-wrap:anywhere"
 ABOVE = "font-size:0.8em;line-height:1"  # what stands above tokens
+# Dollars in a text are no mathematics, which some notebooks typeset.
+AS_IT_IS = 'class="tex2jax_ignore mathjax_ignore"'
 CELL = "padding:3px 10px;border:0;white-space:nowrap;text-align:"
 
 
 def note(text: str) -> str:
-    return f"<div><small>{html.escape(text)}</small></div>"
+    return f"<div {AS_IT_IS}><small>{html.escape(text)}</small></div>"
 
 
 def count(number: int, what: str) -> str:
@@ -50,4 +52,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
 
 def framed(rows: str, style: str = "border-collapse:collapse") -> str:
     """A table that scrolls where it is wider than its place."""
-    return f'<div style="overflow-x:auto"><table style="{style};color:inherit">{rows}</table></div>'
+    return (
+        f'<div {AS_IT_IS} style="overflow-x:auto">'
+        f'<table style="{style};color:inherit">{rows}</table></div>'
+    )

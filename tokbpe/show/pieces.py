@@ -18,6 +18,8 @@ TEXT, SIGN, BYTES = "text", "sign", "bytes"
 END_OF_WORD = "</w>"
 SIGNS = {" ": "·", "\n": "↵", "\t": "⇥", "\r": "␍", "\x7f": "␡"}
 CONTROLS = 0x2400  # where the pictures of U+0000 to U+001F begin
+# Letters and signs that are drawn as nothing.
+FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 NAMED = 3  # of the names of characters, in one tooltip
 
 
@@ -46,7 +48,7 @@ def signs(text: str) -> Iterator[Run]:
     for character in text:
         if "\udc80" <= character <= "\udcff":
             run = Run(BYTES, f"{ord(character) - 0xDC00:02x}")
-        elif character in SIGNS or not character.isprintable():
+        elif character in SIGNS or not is_drawn(character):
             run = Run(SIGN, sign(character))
         else:
             run = Run(TEXT, character)
@@ -54,6 +56,11 @@ def signs(text: str) -> Iterator[Run]:
                 yield Run(SIGN, "◌")  # else it would sit on what stands before
         before = run.kind
         yield run
+
+
+def is_drawn(character: str) -> bool:
+    """Whether a character leaves a mark."""
+    return character.isprintable() and character not in FILLERS
 
 
 def sign(character: str) -> str:
@@ -95,7 +102,7 @@ def names(piece: bytes) -> str:
 
 def is_hidden(character: str) -> bool:
     """Whether a character is shown by its number."""
-    seen = character.isprintable() or character in SIGNS
+    seen = is_drawn(character) or character in SIGNS
     return not seen and character >= " " and not "\udc80" <= character <= "\udcff"
 
 

@@ -23,6 +23,7 @@ Figure: TypeAlias = Any
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "os^Dvp"
 GRID = "#dddddd"
+UPRIGHT = 4  # characters of a symbol that fit below a column of a heat map
 
 
 def plot_merge_counts(
@@ -34,7 +35,8 @@ def plot_merge_counts(
     found = {name: figures.merge_counts(each) for name, each in named.items()}
     ax = axes(ax)
     for number, (name, (ranks, counts)) in enumerate(found.items()):
-        ax.plot(ranks, counts, color=color(number), linewidth=1.8, label=name)
+        point = "o" if len(ranks) == 1 else None  # of which there is no line
+        ax.plot(ranks, counts, color=color(number), marker=point, linewidth=1.8, label=name)
     ax.set(xscale="log", yscale="log")
     return finished(
         ax, "Count of each merge against its rank", "rank of the merge, from 1", "count", named
@@ -66,6 +68,8 @@ def plot_compression(
     """Bytes per token of a corpus against the size of the vocabulary; see `compression`. Several
     tokenizers have names."""
     named = by_name(tokenizers)
+    if sizes is not None and not len(sizes):
+        raise ValueError("sizes must hold one size at least, not none")
     documents = figures.kept(corpus)
     found = {name: figures.compression(each, documents, sizes) for name, each in named.items()}
     ax = axes(ax)
@@ -117,7 +121,8 @@ def plot_languages(
 def plot_pair_table(table: PairTable, *, ax: Axes | None = None) -> Figure:
     """The counts of pairs as a heat map; the pair that is merged next has a frame."""
     lefts, rights, counts = table.array()
-    ax = axes(ax, (1.5 + 0.42 * len(rights), 1.5 + 0.42 * len(lefts)))
+    # At least as wide as its title.
+    ax = axes(ax, (max(1.5 + 0.42 * len(rights), 3), 1.5 + 0.42 * len(lefts)))
     picture = np.ones((len(lefts), len(rights), 3))
     for row, column in np.argwhere(counts):
         count = int(counts[row, column])
@@ -130,6 +135,8 @@ def plot_pair_table(table: PairTable, *, ax: Axes | None = None) -> Figure:
         ax.add_patch(frame(rights.index(right) - 0.5, lefts.index(left) - 0.5))
     for ticks, ids in ((ax.set_xticks, rights), (ax.set_yticks, lefts)):
         ticks(range(len(ids)), [table.token(id).plain for id in ids], parse_math=False)
+    if any(len(table.token(id).plain) > UPRIGHT for id in rights):
+        ax.tick_params("x", rotation=90)
     finished(ax, "Counts of pairs", "right symbol", "left symbol", {})
     ax.grid(False)
     return ax.figure

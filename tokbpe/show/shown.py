@@ -79,8 +79,8 @@ class Token:
 class Tokens:
     """The tokens of a text; in a notebook they show themselves in colors.
 
-    ids: all of them, an array `uint32` [n], or a list if they were given. shown: the first
-        tokens, which are seen.
+    ids: all of them, an array `uint32` [n], or a list if they were given.
+    shown: the first tokens, which are seen.
     """
 
     def __init__(
@@ -129,8 +129,8 @@ class Tokens:
                 drawn[number] += "<br>"
         label = html.escape(self.note)
         return (
-            f'<div role="list" aria-label="{label}" dir="ltr" style="{markup.FLOW}">'
-            f"{''.join(drawn)}</div>"
+            f'<div {markup.AS_IT_IS} role="list" aria-label="{label}" dir="ltr" '
+            f'style="{markup.FLOW}">{"".join(drawn)}</div>'
         )
 
     def _repr_html_(self) -> str:
@@ -237,13 +237,14 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows = (
-            f'<div style="margin:0.6em 0"><b>{html.escape(name)}</b> '
+            f'<div {markup.AS_IT_IS} style="margin:0.6em 0"><b>{html.escape(name)}</b> '
             f"<small>{self.measure(found)}</small>{found.html()}</div>"
             for name, found in self.tokens.items()
         )
         return "".join(rows)
 
     def measure(self, found: Tokens) -> str:
+        """How many tokens a tokenizer makes, and of how many bytes each, as HTML."""
         size = f"{self.size / len(found):.2f} bytes per token" if len(found) else "no bytes"
         return html.escape(f"{found.note}, {size}")
 

@@ -23,9 +23,10 @@ tables: WeakKeyDictionary[Vocabulary, Any] = WeakKeyDictionary()
 class State:
     """The tokens of a text after a merge, or before the first one.
 
-    ids: of all tokens. place: which of them was made by the merge, None before the first.
-    pair: the two ids that were merged. rank: the number of the merge in the order learned; where
-        pieces have ranks, the id.
+    ids: of all tokens.
+    place: which of them was made by the merge, None before the first.
+    pair: the two ids that were merged.
+    rank: the number of the merge in the order learned; where pieces have ranks, the id.
     taken: the places of tokens that no merge makes: special tokens, and pieces that were looked
         up whole.
     """
@@ -67,6 +68,7 @@ class MergeSteps(Sequence[State]):
                 yield f"{state.rank:>9}  {tokens}"
 
     def tokens(self, ids: Sequence[int]) -> list[Token]:
+        """Ids with what is to be shown of each."""
         return shown_tokens(self.tokenizer, ids)
 
     def _repr_html_(self) -> str:
@@ -74,11 +76,15 @@ class MergeSteps(Sequence[State]):
         header = ("step", "merge", "rank", "tokens then")
         left_out = len(self.states) - len(rows)
         text = markup.count(len(self.states) - 1, "merge")
+        taken = len(self.states[0].taken)
+        if taken:
+            text += f", {markup.count(taken, 'token')} taken without one"
         if left_out:
             text += f", of which the last {left_out:,} are left out"
         return markup.table(header, rows, right="step rank") + markup.note(text)
 
     def row(self, number: int, state: State) -> list[str]:
+        """The cells of a state, as HTML."""
         first = max((state.place or 0) - AROUND, 0)
         ids = state.ids[first : first + 2 * AROUND]
         drawn = "".join(

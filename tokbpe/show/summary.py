@@ -10,6 +10,7 @@ from tokbpe.vocabulary import Vocabulary
 
 MERGES = 20  # unless the caller says otherwise
 AT_A_GLANCE = 5
+BY_PIECES = "any two pieces that join to a piece, the lowest id first"
 NAMES = 8  # of special tokens
 
 
@@ -20,6 +21,7 @@ class Merges:
         self.first = arguments.whole_number(first, "first", 0, 2**32)
         most = arguments.whole_number(limit, "limit", 0, 2**31 - 1)
         self.unit = vocabulary.unit
+        self.by_pieces = vocabulary.merge_rule == "rank_by_piece"
         self.total = len(vocabulary.merges)
         chosen = slice(self.first, self.first + most)
         self.pairs = vocabulary.merges[chosen].tolist()
@@ -31,10 +33,16 @@ class Merges:
         return len(self.pairs)
 
     def token(self, id: int) -> Token:
+        """An id with what is to be shown of it."""
         return Token(id, self.pieces[id], "piece", self.unit)
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines())
+        return self.no_list if self.by_pieces else "\n".join(self.lines())
+
+    @property
+    def no_list(self) -> str:
+        """What is said where pieces have ranks."""
+        return f"There is no list of merges: {BY_PIECES}."
 
     def lines(self) -> Iterator[str]:
         """A line of text for each merge."""
@@ -44,6 +52,8 @@ class Merges:
             yield f"{self.first + place:>7} {id:>7} {count:>12}  {halves} = {self.token(id).plain}"
 
     def _repr_html_(self) -> str:
+        if self.by_pieces:
+            return markup.note(self.no_list)
         header = ["rank", "merge", "piece", "id", *["count"] * bool(self.counts)]
         rows = (self.row(place) for place in range(len(self)))
         last = self.first + len(self) - 1
@@ -53,6 +63,7 @@ class Merges:
         return markup.table(header, rows, right="rank id count") + markup.note(text)
 
     def row(self, place: int) -> list[str]:
+        """The cells of a merge, as HTML."""
         left, right = (self.token(half).on(colors.PLAIN, colors.INK) for half in self.pairs[place])
         id = self.ids[place]
         piece = self.token(id).on(colors.TINTS[0], colors.INK)
@@ -78,7 +89,7 @@ def facts(vocabulary: Vocabulary, engine: str | None) -> Iterator[tuple[str, str
     yield "method", vocabulary.method
     yield "ids", f"{len(vocabulary):,}"
     if vocabulary.merge_rule == "rank_by_piece":
-        yield "merges", "any two pieces that join to a piece, the lowest id first"
+        yield "merges", BY_PIECES
     else:
         yield "merges", f"{len(vocabulary.merges):,}"
     pattern = vocabulary.pattern

@@ -68,7 +68,8 @@ class Node:
 class MergeTree:
     """The merges behind a word, as a tree for each of its tokens.
 
-    roots: the nodes of the tokens; nodes: all, each behind those that it is made of.
+    roots: the nodes of the tokens.
+    nodes: all, each behind those that it is made of.
     """
 
     def __init__(self, tokenizer: Tokenizer, word: str | bytes) -> None:
