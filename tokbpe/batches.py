@@ -121,10 +121,8 @@ class TokenDataset:
 
     @property
     def _offsets(self) -> NDArray[np.int64]:
-        """Where documents begin among these tokens, and where the last ends."""
-        offsets = self._source.offsets
-        inside = offsets[(offsets > self.start) & (offsets < self.stop)]
-        return np.concatenate([[self.start], inside, [self.stop]]).astype(np.int64)
+        """Where documents that have some of these tokens begin, and where the last ends."""
+        return np.unique(np.clip(self._source.offsets, self.start, self.stop))
 
     def __len__(self) -> int:
         return self._rows.count
