@@ -330,8 +330,9 @@ def sealed(kind: str, plain: Mapping[str, Any]) -> bytes:
 def read_sealed(path: str, kind: str) -> dict[str, Any]:
     """What `sealed` has made of plain data; ValueError, naming the file, for anything else."""
     with files.naming(path):
+        data = files.read(path)
         try:
-            plain = json.loads(files.read(path))
+            plain = json.loads(data)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"the file is damaged: {error}") from error
         if not isinstance(plain, dict) or plain.get("format") != kind:
@@ -343,4 +344,6 @@ def read_sealed(path: str, kind: str) -> dict[str, Any]:
         digest = plain.pop("sha256", None)
         if states.digest(plain) != digest:
             raise ValueError("the file is damaged: its data do not have its checksum")
+        if sealed(kind, plain) != data:
+            raise ValueError("the file is damaged: white space in it has changed")
     return plain
