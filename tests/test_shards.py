@@ -12,6 +12,7 @@ import pickle
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -1361,6 +1362,28 @@ def fresh(found):
     """The same shards, with nothing mapped yet."""
     found._mapped.clear()
     return found
+
+
+def test_more_shards_than_files_that_may_be_open(tmp_path, tokenizer):
+    """Where a file stays open as long as it is mapped, an error tells the way out."""
+    resource = pytest.importorskip("resource", reason="limits of POSIX")
+    found = write_shards(Corpus(["low lower " * 20]), tokenizer, tmp_path / "out", shard_tokens=1)
+    assert len(found.shards) > 40
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as file:
+        allowed = file.fileno() + 20
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, before[1]))
+        assert found.offsets.tolist() == [0, len(found)]  # these are read, not mapped
+        found.verify()
+        if sys.version_info >= (3, 13):
+            assert len(found[:]) == len(found)
+        else:
+            message = "one for each shard; allow more of them, or write larger shards"
+            with pytest.raises(OSError, match=f"{message}: '.*tokens.npy'"):
+                found[:]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @pytest.mark.parametrize("kind", ["tokens", "offsets"])
