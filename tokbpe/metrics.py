@@ -64,7 +64,7 @@ def measure(tokenizer: Tokenizer, corpus: Documents) -> Measure:
 def measure_of(tokenizer: Tokenizer, source: Source) -> Measure:
     """The same for the documents of a source, with their names there."""
     total = Measure()
-    documents = (bytes_of(text, source, number) for number, text in enumerate(source))
+    documents = (bytes_of(text, source.name, number) for number, text in enumerate(source))
     for block in reading.grouped(documents, BLOCK_BYTES):
         total += measured(tokenizer, block, source.name)
     return total
