@@ -433,6 +433,17 @@ def test_what_is_no_column_of_texts(kind, column, message, parquet):
 
 
 @KINDS
+def test_two_columns_of_one_name(kind, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "bad.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text"] * 2), path)
+    with pytest.raises(ValueError, match=r"bad\.parquet: there are 2 columns 'text' among"):
+        list(kind.from_files(path))
+
+
+@KINDS
 def test_a_damaged_parquet_file(kind, parquet):
     path = parquet("bad.parquet", {"text": list(map(str, range(5000)))})
     data = bytearray(path.read_bytes())

@@ -413,9 +413,11 @@ def parquet_rows(file: Any, field: str) -> Iterator[Text]:
 
 
 def check_column(schema: Any, name: str) -> None:
-    """ValueError unless there is a column of texts, or of bytes."""
-    if name not in schema.names:
-        raise ValueError(f"there is no column {name!r} among {schema.names!r:.200}")
+    """ValueError unless there is one column of a name, of texts or of bytes."""
+    count = schema.names.count(name)
+    if count != 1:
+        many = f"there are {count} columns" if count else "there is no column"
+        raise ValueError(f"{many} {name!r} among {schema.names!r:.200}")
     kind = schema.field(name).type
     if str(kind.value_type if str(kind).startswith("dictionary") else kind) not in TEXT_TYPES:
         raise ValueError(f"column {name!r} must hold texts or bytes, not {kind}")
