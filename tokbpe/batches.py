@@ -122,7 +122,9 @@ class TokenDataset:
     @property
     def _offsets(self) -> NDArray[np.int64]:
         """Where documents that have some of these tokens begin, and where the last ends."""
-        return np.unique(np.clip(self._source.offsets, self.start, self.stop))
+        offsets = np.clip(self._source.offsets, self.start, self.stop)
+        distinct: NDArray[np.int64] = offsets[np.diff(offsets, prepend=-1) > 0]
+        return distinct
 
     def __len__(self) -> int:
         return self._rows.count
