@@ -281,7 +281,9 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(f"--steps must be {LEAST_STEPS} or more, not {options.steps}")
     methods = ("byte", "bpe") if options.compare else (options.tokenizer,)
     try:
-        text = options.text if options.file is None else options.file.read_text(encoding="utf-8")
+        text = options.text
+        if options.file is not None:
+            text = options.file.read_bytes().decode("utf-8")  # with the line ends that it has
         results = [
             trained(
                 text,

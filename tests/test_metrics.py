@@ -102,6 +102,14 @@ def test_bytes_of_tokens(tokenizer):
     assert sizes[tokenizer.special_tokens["<e>"]] == sizes[tokenizer.eos_id] == 0
 
 
+@pytest.mark.parametrize("method", ["char", "word"])
+def test_an_unknown_character_has_no_known_size(method):
+    tokenizer = Tokenizer("low <UNK>", method=method)
+    sizes = token_bytes(tokenizer)
+    assert sizes[tokenizer.encode("é")].tolist() == [0]
+    assert sizes[tokenizer.encode("low <UNK>")].sum() >= len("low <UNK>")
+
+
 def test_too_many_tokens_for_a_table(tokenizer, monkeypatch):
     monkeypatch.setattr(metrics, "LARGEST_TABLE", 263)
     with pytest.raises(ValueError, match="a vocabulary of 264 ids; at most 263"):

@@ -115,7 +115,7 @@ def test_a_folder_without_files(kind, tmp_path):
     ("paths", "options", "message"),
     [
         (5, {}, "paths must be a path or several, not int"),
-        ([5], {}, "expected str, bytes or os.PathLike object, not int"),
+        (["x", 5], {}, "path 1 must be a path, not int"),
         ("x", {"field": None}, "field must be a name, not NoneType"),
         ("x", {"documents": 5}, "documents must be 'whole', 'line' or a separator, not int"),
     ],
@@ -139,12 +139,13 @@ def test_symbolic_links(kind, write, tmp_path):
         ("link.txt", "link.txt"),
         ("dangling", "dangling"),
         ("linked", "linked"),
+        ("linked/", "linked/"),
         ("*.txt", "link.txt"),
         ("*/b.txt", "linked"),
         ("", "dangling"),
     ):
         with pytest.raises(OSError, match="this is a symbolic link, and none is followed") as error:
-            kind.from_files(str(tmp_path / given))
+            kind.from_files(os.path.join(tmp_path, given))
         assert error.value.errno == errno.ELOOP
         assert error.value.filename == os.path.join(tmp_path, named)
     assert list(kind.from_files(tmp_path / "folder")) == [b"text"]
@@ -429,6 +430,17 @@ def test_what_is_no_column_of_texts(kind, column, message, parquet):
     with pytest.raises(ValueError, match=message) as caught:
         list(kind.from_files(path))
     assert str(caught.value).startswith(f"{path}: ")
+
+
+@KINDS
+def test_two_columns_of_one_name(kind, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "bad.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text"] * 2), path)
+    with pytest.raises(ValueError, match=r"bad\.parquet: there are 2 columns 'text' among"):
+        list(kind.from_files(path))
 
 
 @KINDS

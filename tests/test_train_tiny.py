@@ -143,6 +143,13 @@ def test_command_line(text, tmp_path):
     assert Tokenizer(text).vocab_size == len(set(text))
 
 
+def test_a_file_keeps_its_line_ends(tmp_path):
+    (tmp_path / "file").write_bytes(b"low\r\n" * 40)
+    done = run("--file", tmp_path / "file", "--tokenizer", "byte", "--steps", 2, "--context", 8)
+    assert done.returncode == 0, done.stderr
+    assert "5 ids; 180 tokens to train on, 20 to validate" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

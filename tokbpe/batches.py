@@ -121,10 +121,10 @@ class TokenDataset:
 
     @property
     def _offsets(self) -> NDArray[np.int64]:
-        """Where documents begin among these tokens, and where the last ends."""
-        offsets = self._source.offsets
-        inside = offsets[(offsets > self.start) & (offsets < self.stop)]
-        return np.concatenate([[self.start], inside, [self.stop]]).astype(np.int64)
+        """Where documents that have some of these tokens begin, and where the last ends."""
+        offsets = np.clip(self._source.offsets, self.start, self.stop)
+        distinct: NDArray[np.int64] = offsets[np.diff(offsets, prepend=-1) > 0]
+        return distinct
 
     def __len__(self) -> int:
         return self._rows.count

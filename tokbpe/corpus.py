@@ -71,7 +71,7 @@ def surveyed(source: Source, budget: Budget, survey: Survey) -> Iterator[Text]:
                 f"{source.name(number)}: with this document the corpus has more than "
                 f"max_documents={number} documents"
             )
-        data = bytes_of(document, source, number)
+        data = bytes_of(document, source.name, number)
         survey.add(data)
         if budget.bytes is not None and survey.bytes > budget.bytes:
             raise ValueError(

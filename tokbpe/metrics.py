@@ -64,7 +64,7 @@ def measure(tokenizer: Tokenizer, corpus: Documents) -> Measure:
 def measure_of(tokenizer: Tokenizer, source: Source) -> Measure:
     """The same for the documents of a source, with their names there."""
     total = Measure()
-    documents = (bytes_of(text, source, number) for number, text in enumerate(source))
+    documents = (bytes_of(text, source.name, number) for number, text in enumerate(source))
     for block in reading.grouped(documents, BLOCK_BYTES):
         total += measured(tokenizer, block, source.name)
     return total
@@ -115,13 +115,14 @@ def bits_per_byte(loss: float, bytes: int) -> float:
 
 def token_bytes(tokenizer: Tokenizer) -> NDArray[np.uint32]:
     """How many bytes of text each id stands for, `uint32` [vocab_size]: 0 for special tokens,
-    reserved ids and gaps. `token_bytes(tokenizer)[targets].sum()` is what `bits_per_byte` takes
-    where a loss is that of some targets; losses of targets without bytes should not count."""
+    reserved ids, gaps, and `<UNK>`, which may stand for any character.
+    `token_bytes(tokenizer)[targets].sum()` is what `bits_per_byte` takes where a loss is that of
+    some targets; losses of targets without bytes should not count."""
     if tokenizer.vocab_size > LARGEST_TABLE:
         raise ValueError(f"a vocabulary of {tokenizer.vocab_size} ids; at most {LARGEST_TABLE}")
     sizes = np.zeros(tokenizer.vocab_size, np.uint32)
-    special = set(tokenizer.special_tokens.values())
+    others = {*tokenizer.special_tokens.values(), tokenizer._vocabulary.unknown}
     for id, piece in tokenizer.items():
-        if id not in special:
+        if id not in others:
             sizes[id] = len(piece)
     return sizes

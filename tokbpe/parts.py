@@ -70,14 +70,20 @@ def hashed_blocks(part: Part, corpus: Any, plan: blocks.Plan, field: str) -> Ite
         found = reading.grouped(arguments.documents(corpus), plan.size)
         yield from hashed(names_in(None, corpus, plan), found, None)
     for file in part.files:
+        name = names_in(file, corpus, plan)
+        if sources.has_records(file.path):
+            found = reading.grouped(records_of(file, field, name), plan.size)
+            yield from hashed(name, found, None)
+            continue
         with sources.contents(file) as data:
-            if sources.has_records(file.path):
-                records = sources.records(data, file.path, field)
-                found = reading.grouped(arguments.documents(records), plan.size)
-            else:
-                found = reading.blocks(data, *plan)
             place = data.tell if sources.is_plain(file.path) else None
-            yield from hashed(names_in(file, corpus, plan), found, place)
+            yield from hashed(name, reading.blocks(data, *plan), place)
+
+
+def records_of(file: Listed, field: str, name: Callable[[int], str]) -> Iterator[bytes]:
+    """The documents of a file that has records; a UnicodeEncodeError names the one."""
+    for number, text in enumerate(sources.records_in(file, field)):
+        yield sources.bytes_of(text, name, number)
 
 
 def names_in(file: Listed | None, corpus: Any, plan: blocks.Plan) -> Callable[[int], str]:

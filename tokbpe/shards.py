@@ -14,7 +14,9 @@ made of, and of the shard in it.
 import errno
 import hashlib
 import json
+import mmap
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -36,6 +38,10 @@ DTYPES = ("uint16", "uint32")
 OFFSETS = np.dtype("<u8")
 # How much of a file is looked at at a time.
 CHUNK_BYTES = 2**24
+# Until Python 3.13 a file is open as long as it is mapped, and a process has so many at most.
+NOT_KEPT_OPEN: dict[str, Any] = (
+    {"trackfd": False} if os.name == "posix" and sys.version_info >= (3, 13) else {}
+)
 
 FIELDS = {
     "version": int,
@@ -93,6 +99,21 @@ def check_array(path: str, count: int, dtype: "np.dtype[Any]") -> None:
             )
 
 
+def mapped(path: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """So many numbers of a .npy file, mapped into memory, read only."""
+    if not count:
+        return np.empty(0, dtype)
+    try:
+        with open(path, "rb") as file, files.naming(path):  # which may be shorter now
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **NOT_KEPT_OPEN)
+            return np.frombuffer(data, dtype, count, written.HEADER_BYTES)
+    except OSError as error:
+        reason = error.strerror
+        if error.errno == errno.EMFILE and not NOT_KEPT_OPEN:
+            reason = f"{reason}: one for each shard; allow more of them, or write larger shards"
+        raise OSError(error.errno, reason, path) from error
+
+
 class Shards:
     """A finished folder of token shards.
 
@@ -113,7 +134,7 @@ class Shards:
         self.dtype = np.dtype(self.manifest["dtype"]).newbyteorder("<")
         # The number of the first token of each shard, and of what would come behind the last.
         self.starts = np.cumsum([0, *(shard.tokens for shard in self.shards)], dtype=np.int64)
-        self._mapped: dict[str, NDArray[Any]] = {}
+        self._mapped: dict[int, NDArray[Any]] = {}
         if tokenizer is not None:
             self._check_tokenizer(tokenizer)
         for shard in self.shards:
@@ -188,28 +209,22 @@ class Shards:
 
     def tokens(self, number: int) -> NDArray[Any]:
         """The tokens of a shard, read only."""
-        return self._array(self.shards[number].tokens_file, self.shards[number].tokens, self.dtype)
+        if number not in self._mapped:
+            shard = self.shards[number]
+            self._mapped[number] = mapped(self._path(shard.tokens_file), shard.tokens, self.dtype)
+        return self._mapped[number]
 
     def shard_offsets(self, number: int) -> NDArray[Any]:
         """Where documents begin in a shard, and its number of tokens."""
         shard = self.shards[number]
-        offsets = self._array(shard.offsets_file, shard.documents + 1, OFFSETS)
+        path = self._path(shard.offsets_file)
+        check_array(path, shard.documents + 1, OFFSETS)  # once more: it may have changed
+        offsets = np.fromfile(path, OFFSETS, offset=written.HEADER_BYTES)
         if np.any(offsets[1:] < offsets[:-1]) or offsets[-1] != shard.tokens:
             raise ValueError(
-                f"{self._path(shard.offsets_file)}: the offsets must rise to {shard.tokens}, the "
-                "number of tokens"
+                f"{path}: the offsets must rise to {shard.tokens}, the number of tokens"
             )
         return offsets
-
-    def _array(self, name: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
-        if name not in self._mapped:
-            with files.naming(self._path(name)):  # which may be shorter now
-                self._mapped[name] = np.asarray(
-                    np.memmap(self._path(name), dtype, "r", written.HEADER_BYTES, (count,))
-                    if count
-                    else np.empty(0, dtype)
-                )
-        return self._mapped[name]
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -330,8 +345,9 @@ def sealed(kind: str, plain: Mapping[str, Any]) -> bytes:
 def read_sealed(path: str, kind: str) -> dict[str, Any]:
     """What `sealed` has made of plain data; ValueError, naming the file, for anything else."""
     with files.naming(path):
+        data = files.read(path)
         try:
-            plain = json.loads(files.read(path))
+            plain = json.loads(data)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"the file is damaged: {error}") from error
         if not isinstance(plain, dict) or plain.get("format") != kind:
@@ -343,4 +359,6 @@ def read_sealed(path: str, kind: str) -> dict[str, Any]:
         digest = plain.pop("sha256", None)
         if states.digest(plain) != digest:
             raise ValueError("the file is damaged: its data do not have its checksum")
+        if sealed(kind, plain) != data:
+            raise ValueError("the file is damaged: white space in it has changed")
     return plain

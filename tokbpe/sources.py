@@ -46,12 +46,12 @@ class Source(Protocol):
     def name(self) -> Callable[[int], str]: ...
 
 
-def bytes_of(document: Text, source: Source, number: int) -> bytes:
-    """The bytes of a document of a source; a UnicodeEncodeError names it."""
+def bytes_of(document: Text, name: Callable[[int], str], number: int) -> bytes:
+    """The bytes of a document; a UnicodeEncodeError tells what it is called, by its number."""
     try:
         return arguments.document_bytes(document)
     except UnicodeEncodeError as error:
-        error.reason += f" ({source.name(number)})"
+        error.reason += f" ({name(number)})"
         raise
 
 
@@ -118,11 +118,11 @@ class Files:
                 number += 1
 
     def _documents(self, entry: Listed) -> Iterator[Text]:
+        if has_records(entry.path):
+            yield from records_in(entry, self._field)
+            return
         with contents(entry) as data:
-            if has_records(entry.path):
-                yield from records(data, entry.path, self._field)
-            else:
-                yield from texts(data, self._separation, self._most)
+            yield from texts(data, self._separation, self._most)
 
     def name(self, number: int) -> str:
         """The file of a document, and where in it."""
@@ -174,7 +174,8 @@ def list_files(paths: Paths) -> list[Listed]:
         paths = [paths]
     if not isinstance(paths, Iterable):
         raise TypeError(f"paths must be a path or several, not {arguments.type_name(paths)}")
-    return [file for path in paths for file in found(os.fsdecode(path))]
+    given = reading.sources([*paths], or_open=False)
+    return [file for path in given for file in found(os.fsdecode(path))]
 
 
 def found(path: str) -> list[Listed]:
@@ -218,7 +219,7 @@ def matching(pattern: str) -> list[str]:
 
 def unlinked(path: str) -> os.stat_result:
     """What there is to say of a path; OSError for a symbolic link."""
-    status = os.lstat(path)
+    status = os.lstat(path.rstrip(os.sep) or path)  # with a separator behind it, it is followed
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "this is a symbolic link, and none is followed", path)
     return status
@@ -344,8 +345,14 @@ def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes
         yield from block.texts
 
 
-def records(file: Any, path: str, field: str) -> Iterator[Text]:
+def records_in(entry: Listed, field: str) -> Iterator[Text]:
     """The documents of a file that has records."""
+    with contents(entry) as data:
+        yield from records(data, entry.path, field)
+
+
+def records(file: Any, path: str, field: str) -> Iterator[Text]:
+    """The same of a file that is open."""
     kind, _ = kind_of(path)
     return json_lines(file, field) if kind in JSON_LINES else parquet_rows(file, field)
 
@@ -406,9 +413,11 @@ def parquet_rows(file: Any, field: str) -> Iterator[Text]:
 
 
 def check_column(schema: Any, name: str) -> None:
-    """ValueError unless there is a column of texts, or of bytes."""
-    if name not in schema.names:
-        raise ValueError(f"there is no column {name!r} among {schema.names!r:.200}")
+    """ValueError unless there is one column of a name, of texts or of bytes."""
+    count = schema.names.count(name)
+    if count != 1:
+        many = f"there are {count} columns" if count else "there is no column"
+        raise ValueError(f"{many} {name!r} among {schema.names!r:.200}")
     kind = schema.field(name).type
     if str(kind.value_type if str(kind).startswith("dictionary") else kind) not in TEXT_TYPES:
         raise ValueError(f"column {name!r} must hold texts or bytes, not {kind}")
