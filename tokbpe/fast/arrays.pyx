@@ -2,12 +2,11 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 import numpy as np
 
-from .memory cimport resized
+from .memory cimport free, resized
 
 # Larger arrays keep the memory that the ids were made in; smaller ones are copied.
 cdef enum:

@@ -17,13 +17,12 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 import os
 
 from .encode cimport Encoding, begin
-from .memory cimport resized
+from .memory cimport free, resized
 from .pieces cimport add_piece, close_piece_index, open_piece_index
 from .split cimport NOT_COMPILED
 

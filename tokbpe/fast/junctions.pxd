@@ -15,8 +15,8 @@ two bytes' sake.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
+from .memory cimport calloc, free
 from .merges cimport MergeTable, is_merged
 from .pairs cimport NOT_FOUND, make_pair
 

@@ -1,10 +1,9 @@
 """Numbering the merges of a list by their ranks, for a merge table."""
 
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from .memory cimport resized
+from .memory cimport calloc, free, resized
 from .merges cimport MOST_NUMBERS, MergeTable, is_merged, open_merges, put_merge, stay_apart
 from .pairs cimport (
     NOT_FOUND,

@@ -3,7 +3,6 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
@@ -12,7 +11,7 @@ from tokbpe import patterns, tables
 from tokbpe.ranks import Pieces
 from tokbpe.symbols import MARKER
 
-from .memory cimport look_for_signals, resized
+from .memory cimport free, look_for_signals, resized
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
 from .junctions cimport Junctions, make_junctions
