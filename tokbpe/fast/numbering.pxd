@@ -33,6 +33,7 @@ cdef struct MergeList:
 cdef inline void close_merge_list(MergeList *all) noexcept nogil:
     free(all.merges)
     free(all.is_symbol)
+    memset(all, 0, sizeof(MergeList))
 
 
 cdef inline bint open_merge_list(
