@@ -168,8 +168,10 @@ cdef inline bint number_by_ranks(
         with gil:
             raise MemoryError(f"no memory for the ids of {all.count} merges")
     open_pair_table(&numbers, merges.bits)
-    whole = fill_numbers(merges, all, byte_ids, &numbers)
-    close_pair_table(&numbers)
+    try:
+        whole = fill_numbers(merges, all, byte_ids, &numbers)
+    finally:
+        close_pair_table(&numbers)
     return whole
 
 
