@@ -151,6 +151,7 @@ cdef class Encoding:
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1:
         """Begin with documents that have so many bytes together."""
         self.table = table
+        self.by_chunks = False  # what fails below may leave no cache
         if self.merging is None:
             self.merging = Merging(table)
         self.merging.table = table

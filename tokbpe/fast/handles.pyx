@@ -125,6 +125,7 @@ cdef class Opened:
             Py_INCREF(encoding)
         else:
             encoding = <Encoding> worker.encoding
+            worker.prepared = 0  # if this fails, the next text prepares it again
             encoding.open(self.table, self.special, wanted)
         worker.prepared = wanted
         return 0
