@@ -119,8 +119,12 @@ cdef class Opened:
         while wanted < size and wanted < <size_t> LARGEST_TEXT:
             wanted *= 2
         if worker.encoding == NULL:
-            self.expect_worker()
             encoding = begin(self.table, self.special, wanted)
+            try:
+                self.expect_worker()
+            except MemoryError:
+                encoding.close()
+                raise
             worker.encoding = <PyObject *> encoding
             Py_INCREF(encoding)
         else:
