@@ -114,9 +114,8 @@ cdef class Merging:
             if not self.packed or self.uncut:
                 return size
             with gil:
-                self.junctions = self.table.made_junctions()
-                self.uncut = self.junctions == NULL
-            if self.uncut:
+                self.junctions = self.table.made_junctions(&self.uncut)
+            if self.junctions == NULL:
                 return size
         return end_of_part(self.junctions, piece, start, size)
 

@@ -342,13 +342,14 @@ cdef class EncodingTable:
                 )
                 self.long_pieces[bit >> 6] |= <uint64_t> 1 << (bit & 63)
 
-    cdef const Junctions *made_junctions(self) noexcept:
-        """What the merges join, for a table that is warm; NULL if it cannot be told.
+    cdef const Junctions *made_junctions(self, bint *is_refused) noexcept:
+        """What the merges join, for a table that is warm; NULL without memory, and if it cannot be
+        told, which is refused.
 
         Only texts with long pieces need it. With the GIL, so that it is made once.
         """
         if self.junctions == NULL and self.merges.slots != NULL:
-            self.junctions = make_junctions(&self.merges)
+            self.junctions = make_junctions(&self.merges, is_refused)
         return self.junctions
 
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil:
