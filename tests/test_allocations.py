@@ -642,6 +642,28 @@ def test_each_request_may_fail(operation, small):
     print(f"{count} requests, {tried} failed, {spared} spared")
 
 
+# Where Python has no memory
+
+
+def test_an_array_of_ids_is_none_of_objects():
+    """NumPy makes one of anything that it gets no view of, for want of memory too."""
+    testing = pytest.importorskip("_testcapi")
+    table = merge_list()
+    expected = fast.encode_array(LONG_TEXT * 3, table, threads=1)
+    failed = 0
+    for number in range(60):
+        found = expected
+        testing.set_nomemory(number, number + 1)
+        try:
+            found = fast.encode_array(LONG_TEXT * 3, table, threads=1)
+        except MemoryError:
+            failed += 1
+        finally:
+            testing.remove_mem_hooks()
+        assert np.array_equal(found, expected)
+    assert failed
+
+
 # That all requests are counted
 
 BY_ANY_NAME = re.compile(

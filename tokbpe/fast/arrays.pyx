@@ -56,7 +56,8 @@ cdef object as_array(void **ids, size_t size, bint narrow):
     owner.ids = ids[0] if shrunk == NULL else shrunk
     owner.shape[0] = size
     ids[0] = NULL
-    return np.asarray(owner)
+    # Where memory lacks for a view, `np.asarray` would make an array of one object out of it.
+    return np.frombuffer(owner, np.uint16 if narrow else np.uint32)
 
 
 cdef int check_narrow(const uint32_t *ids, size_t size) except -1 nogil:
