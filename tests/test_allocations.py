@@ -645,8 +645,9 @@ def test_each_request_may_fail(operation, small):
 # Where Python has no memory
 
 
-def test_an_array_of_ids_is_none_of_objects():
-    """NumPy makes one of anything that it gets no view of, for want of memory too."""
+def test_an_array_of_ids_without_memory():
+    """NumPy makes one of objects out of anything that it gets no view of, for want of memory too.
+    And the next array begins as the last one could not be made."""
     testing = pytest.importorskip("_testcapi")
     table = merge_list()
     expected = fast.encode_array(LONG_TEXT * 3, table, threads=1)
@@ -661,6 +662,7 @@ def test_an_array_of_ids_is_none_of_objects():
         finally:
             testing.remove_mem_hooks()
         assert np.array_equal(found, expected)
+        assert np.array_equal(fast.encode_array(LONG_TEXT * 3, table, threads=1), expected)
     assert failed
 
 

@@ -50,8 +50,8 @@ cdef object as_array(void **ids, size_t size, bint narrow):
             view = array.view(np.uint8)
             memcpy(&view[0], ids[0], size * size_of_id(narrow))
         return array
+    owner = Ids()  # first of all: without memory for it, nothing is to be changed
     shrunk = resized(ids[0], size, size_of_id(narrow))
-    owner = Ids()
     owner.narrow = narrow
     owner.ids = ids[0] if shrunk == NULL else shrunk
     owner.shape[0] = size

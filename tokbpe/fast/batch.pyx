@@ -342,11 +342,10 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
     try:
         encoding.expect(document.size)
         encode_document(encoding, &document)
-        array = as_array(<void **> &encoding.ids, encoding.size, False)
-        if encoding.ids == NULL:
-            encoding.capacity = 0
-        return array
+        return as_array(<void **> &encoding.ids, encoding.size, False)
     finally:
+        if encoding.ids == NULL:  # the array has them, also where it could not be made
+            encoding.capacity = 0
         encoding.close()
 
 
