@@ -1,6 +1,6 @@
 """Build of the compiled engine. Everything else about the package stands in pyproject.toml.
 
-TOKBPE_DEBUG_BUILD=1  bounds, initialization and overflow checks, -O0 -g
+TOKBPE_DEBUG_BUILD=1  bounds, initialization and overflow checks, allocations counted, -O0 -g
 TOKBPE_SANITIZE=1     AddressSanitizer and UndefinedBehaviorSanitizer (gcc, clang)
 CYTHON_CACHE_DIR=...  a folder for the generated C, so that several builds generate it once
 """
@@ -61,6 +61,7 @@ def extensions():
             [source.as_posix()],
             depends=headers,  # Cython knows of those only that it includes itself
             include_dirs=["tokbpe/fast/include"],
+            define_macros=[("TOKBPE_DEBUG_BUILD", "1")] * DEBUG,
             extra_compile_args=compiling,
             extra_link_args=linking,
         )

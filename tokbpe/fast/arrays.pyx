@@ -2,12 +2,11 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 import numpy as np
 
-from .memory cimport resized
+from .memory cimport free, resized
 
 # Larger arrays keep the memory that the ids were made in; smaller ones are copied.
 cdef enum:
@@ -51,13 +50,14 @@ cdef object as_array(void **ids, size_t size, bint narrow):
             view = array.view(np.uint8)
             memcpy(&view[0], ids[0], size * size_of_id(narrow))
         return array
+    owner = Ids()  # first of all: without memory for it, nothing is to be changed
     shrunk = resized(ids[0], size, size_of_id(narrow))
-    owner = Ids()
     owner.narrow = narrow
     owner.ids = ids[0] if shrunk == NULL else shrunk
     owner.shape[0] = size
     ids[0] = NULL
-    return np.asarray(owner)
+    # Where memory lacks for a view, `np.asarray` would make an array of one object out of it.
+    return np.frombuffer(owner, np.uint16 if narrow else np.uint32)
 
 
 cdef int check_narrow(const uint32_t *ids, size_t size) except -1 nogil:

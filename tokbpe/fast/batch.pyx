@@ -11,7 +11,6 @@ fast as one, for one document of 20 MB).
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -29,7 +28,7 @@ from .encode cimport (
     open_document,
 )
 from .groups cimport Group, Groups, Part, safe_cut, thread_text
-from .memory cimport reserve, resized, tokbpe_large_pages, tokbpe_prefetch
+from .memory cimport free, reserve, resized, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .special cimport as_special_table
@@ -343,11 +342,10 @@ def encode_array(text, EncodingTable table not None, special=None, *, threads=No
     try:
         encoding.expect(document.size)
         encode_document(encoding, &document)
-        array = as_array(<void **> &encoding.ids, encoding.size, False)
-        if encoding.ids == NULL:
-            encoding.capacity = 0
-        return array
+        return as_array(<void **> &encoding.ids, encoding.size, False)
     finally:
+        if encoding.ids == NULL:  # the array has them, also where it could not be made
+            encoding.capacity = 0
         encoding.close()
 
 

@@ -10,9 +10,8 @@ which is a single run, always.
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t
-from libc.stdlib cimport free
 
-from .memory cimport allocated, resized, tokbpe_large_pages
+from .memory cimport allocated, free, resized, tokbpe_large_pages
 
 # Two values of a cell that are no ids, cut down to the width of the cells.
 cdef extern from *:

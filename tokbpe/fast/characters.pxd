@@ -5,9 +5,8 @@ Looking up from several threads is safe.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport free
 
-from .memory cimport resized
+from .memory cimport free, resized
 from .split cimport utf8_width
 
 

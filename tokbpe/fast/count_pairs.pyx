@@ -9,11 +9,10 @@ id is an `int` below 2**32 - 1 in a list or a tuple, or a byte.
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
 from tokbpe import reference
 
-from .memory cimport reserve
+from .memory cimport free, reserve
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
 
 cdef extern from "Python.h":

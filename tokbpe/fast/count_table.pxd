@@ -8,10 +8,9 @@ appearance.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from .memory cimport reserve, tokbpe_zeroed
+from .memory cimport free, reserve, tokbpe_zeroed
 from .words cimport (
     LONG,
     SHORT_WORD,

@@ -8,14 +8,13 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 import numpy as np
 
 from tokbpe import arguments, tables
 
-from .memory cimport reserve, resized
+from .memory cimport free, reserve, resized
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object)

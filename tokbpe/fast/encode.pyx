@@ -27,12 +27,11 @@ from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from tokbpe import arguments, reference
 
-from .memory cimport reserve, tokbpe_large_pages, tokbpe_prefetch
+from .memory cimport free, reserve, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .pieces cimport PieceIndex, piece_size
@@ -152,6 +151,7 @@ cdef class Encoding:
     cdef int open(self, EncodingTable table, SpecialTable special, size_t size) except -1:
         """Begin with documents that have so many bytes together."""
         self.table = table
+        self.by_chunks = False  # what fails below may leave no cache
         if self.merging is None:
             self.merging = Merging(table)
         self.merging.table = table

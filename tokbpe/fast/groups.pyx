@@ -3,12 +3,11 @@ outlives the call."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
-from libc.stdlib cimport free
 
 from tokbpe import arguments
 from tokbpe.fast.threads import run_all
 
-from .memory cimport reserve
+from .memory cimport free, reserve
 from .pairs cimport NOT_FOUND as NONE
 from .special cimport SpecialSearch
 

@@ -17,13 +17,12 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 import os
 
 from .encode cimport Encoding, begin
-from .memory cimport resized
+from .memory cimport free, resized
 from .pieces cimport add_piece, close_piece_index, open_piece_index
 from .split cimport NOT_COMPILED
 
@@ -120,12 +119,17 @@ cdef class Opened:
         while wanted < size and wanted < <size_t> LARGEST_TEXT:
             wanted *= 2
         if worker.encoding == NULL:
-            self.expect_worker()
             encoding = begin(self.table, self.special, wanted)
+            try:
+                self.expect_worker()
+            except MemoryError:
+                encoding.close()
+                raise
             worker.encoding = <PyObject *> encoding
             Py_INCREF(encoding)
         else:
             encoding = <Encoding> worker.encoding
+            worker.prepared = 0  # if this fails, the next text prepares it again
             encoding.open(self.table, self.special, wanted)
         worker.prepared = wanted
         return 0

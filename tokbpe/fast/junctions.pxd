@@ -15,8 +15,8 @@ two bytes' sake.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
+from .memory cimport calloc, free
 from .merges cimport MergeTable, is_merged
 from .pairs cimport NOT_FOUND, make_pair
 
@@ -94,19 +94,20 @@ cdef inline size_t last_size(const uint8_t *end, size_t size) noexcept nogil:
     return 0
 
 
-cdef inline Junctions *make_junctions(const MergeTable *merges) noexcept nogil:
-    """What the merges join; NULL where a symbol stands for several bytes, or without memory."""
+cdef inline Junctions *make_junctions(
+    const MergeTable *merges,
+    bint *is_refused,  # OUT
+) noexcept nogil:
+    """What the merges join; NULL without memory, and where a symbol stands for several bytes, which
+    is refused."""
     cdef Junctions *junctions = <Junctions *> calloc(1, sizeof(Junctions))
     cdef End *heads = <End *> calloc(merges.count, sizeof(End))
     cdef End *tails = <End *> calloc(merges.count, sizeof(End))
+    cdef bint has_memory = junctions != NULL and heads != NULL and tails != NULL
     cdef size_t number
     cdef uint32_t left, right
-    if (
-        junctions == NULL
-        or heads == NULL
-        or tails == NULL
-        or not read_symbols(merges, heads, tails)
-    ):
+    is_refused[0] = has_memory and not read_symbols(merges, heads, tails)
+    if is_refused[0] or not has_memory:
         free(junctions)
         junctions = NULL
     else:

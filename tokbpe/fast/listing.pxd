@@ -12,10 +12,9 @@ with the lowest numbers are right for nine of ten.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
-from .memory cimport look_for_signals, reserve, resized, tokbpe_prefetch
+from .memory cimport calloc, free, look_for_signals, reserve, resized, tokbpe_prefetch
 from .merges cimport Halves, MergeTable, first_slot, put_merge, stay_apart
 from .pairs cimport NOT_FOUND
 from .pieces cimport PieceIndex, number_of_tag, piece_size

@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+
+#include "allocations.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -59,7 +60,7 @@ static inline void *tokbpe_zeroed(size_t count, size_t size, void **memory)
         return NULL;
     if (count * size >= TOKBPE_LARGE_PAGE)
         unit = TOKBPE_LARGE_PAGE;
-    *memory = calloc(1, count * size + unit);
+    *memory = tokbpe_calloc(1, count * size + unit);
     if (*memory == NULL)
         return NULL;
     tokbpe_large_pages(*memory, count * size + unit);

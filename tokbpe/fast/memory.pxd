@@ -2,7 +2,12 @@
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX
-from libc.stdlib cimport realloc
+
+cdef extern from "allocations.h" nogil:
+    void *malloc "tokbpe_malloc" (size_t size) noexcept
+    void *calloc "tokbpe_calloc" (size_t count, size_t size) noexcept
+    void *realloc "tokbpe_realloc" (void *memory, size_t size) noexcept
+    void free "tokbpe_free" (void *memory) noexcept
 
 
 cdef extern from "memory.h" nogil:

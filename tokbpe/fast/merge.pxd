@@ -19,7 +19,7 @@ cdef class Merging:
     cdef EncodingTable table
     cdef readonly bint packed  # whether the table is warm and its merges have numbers
     cdef const Junctions *junctions  # of the table; NULL: not asked for, or there are none
-    cdef bint uncut  # whether there are none
+    cdef bint uncut  # whether there can be none
     cdef bint by_bytes  # whether the pairs of the table are not listed yet
     cdef const uint8_t *piece  # that is merged, and the hashes of its beginnings
     cdef uint64_t *hashes

@@ -27,7 +27,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memmove
 
 import numpy as np
@@ -36,7 +35,7 @@ from tokbpe import arguments
 
 from .characters cimport code_point
 from .junctions cimport end_of_part
-from .memory cimport look_for_signals, reserve
+from .memory cimport free, look_for_signals, reserve
 from .merges cimport MergeTable, find_merge, stay_apart
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
 from .pairs cimport find_pair, make_pair
@@ -115,9 +114,8 @@ cdef class Merging:
             if not self.packed or self.uncut:
                 return size
             with gil:
-                self.junctions = self.table.made_junctions()
-                self.uncut = self.junctions == NULL
-            if self.uncut:
+                self.junctions = self.table.made_junctions(&self.uncut)
+            if self.junctions == NULL:
                 return size
         return end_of_part(self.junctions, piece, start, size)
 

@@ -8,10 +8,9 @@ and turns most pairs away that do not merge.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from .memory cimport resized, tokbpe_zeroed
+from .memory cimport calloc, free, resized, tokbpe_zeroed
 from .pairs cimport NOT_FOUND, make_pair
 
 cdef extern from "merges.h" nogil:

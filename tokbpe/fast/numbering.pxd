@@ -1,10 +1,9 @@
 """Numbering the merges of a list by their ranks, for a merge table."""
 
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from .memory cimport resized
+from .memory cimport calloc, free, resized
 from .merges cimport MOST_NUMBERS, MergeTable, is_merged, open_merges, put_merge, stay_apart
 from .pairs cimport (
     NOT_FOUND,
@@ -34,6 +33,7 @@ cdef struct MergeList:
 cdef inline void close_merge_list(MergeList *all) noexcept nogil:
     free(all.merges)
     free(all.is_symbol)
+    memset(all, 0, sizeof(MergeList))
 
 
 cdef inline bint open_merge_list(
@@ -168,8 +168,10 @@ cdef inline bint number_by_ranks(
         with gil:
             raise MemoryError(f"no memory for the ids of {all.count} merges")
     open_pair_table(&numbers, merges.bits)
-    whole = fill_numbers(merges, all, byte_ids, &numbers)
-    close_pair_table(&numbers)
+    try:
+        whole = fill_numbers(merges, all, byte_ids, &numbers)
+    finally:
+        close_pair_table(&numbers)
     return whole
 
 

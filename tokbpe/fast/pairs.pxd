@@ -5,9 +5,8 @@ half at most. Looking up from several threads is safe while nobody inserts.
 """
 
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
-from libc.stdlib cimport free
 
-from .memory cimport resized
+from .memory cimport free, resized
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_pair(uint64_t pair) noexcept

@@ -6,10 +6,9 @@ looked up quickly.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from .memory cimport resized
+from .memory cimport free, resized
 from .pairs cimport NOT_FOUND
 
 cdef extern from "hash.h" nogil:

@@ -7,9 +7,8 @@ filled to half at most.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
-from .memory cimport allocated, tokbpe_large_pages, tokbpe_zeroed
+from .memory cimport allocated, free, tokbpe_large_pages, tokbpe_zeroed
 from .pairs cimport tokbpe_hash_pair
 
 

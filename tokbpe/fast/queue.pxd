@@ -5,9 +5,8 @@ stand too high and never too low: who takes the first one looks whether its coun
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
-from .memory cimport reserve
+from .memory cimport free, reserve
 from .tokens cimport Tokens, compare_strings
 
 

@@ -6,14 +6,13 @@ ranks. All else is left to the twins, which know how to name what is wrong.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 import numpy as np
 
 from tokbpe import ranks
 
-from .memory cimport resized
+from .memory cimport free, resized
 from .pieces cimport (
     PieceIndex,
     add_piece,

@@ -10,13 +10,12 @@ A sieve is not tried for few tokens: the table for any two of them is as small, 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 from tokbpe.fast.threads import run_all
 
 from .cells cimport Cell, Corpus
-from .memory cimport allocated
+from .memory cimport allocated, free
 from .pairs cimport make_pair
 from .places cimport Block, Pair, Pairs, new_places, open_pairs, put
 from .tallies cimport (

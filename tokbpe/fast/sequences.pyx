@@ -10,7 +10,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from tokbpe import arguments
 from tokbpe.rows import Rows
 
 from .cells cimport SEPARATOR, Cell, Corpus, Run, open_cells
-from .memory cimport allocated, reserve
+from .memory cimport allocated, free, reserve
 
 ctypedef fused Symbol:
     uint8_t

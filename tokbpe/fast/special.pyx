@@ -21,7 +21,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport free
 
 from tokbpe import arguments, expansion, unicode
 
@@ -32,7 +31,7 @@ from .characters cimport (
     width_before,
     width_behind,
 )
-from .memory cimport reserve, resized
+from .memory cimport free, reserve, resized
 from .pairs cimport NOT_FOUND, close_pair_table, find_pair, make_pair, open_pair_table, put_pair
 
 # How many bytes are read between two looks for signals: some milliseconds.

@@ -80,7 +80,7 @@ cdef class EncodingTable:
     cdef int read_symbols(self) except -1
     cdef int read_merges(self, dict merges, bint rank_is_id) except -1
     cdef int read_whole_pieces(self, dict pieces) except -1
-    cdef const Junctions *made_junctions(self) noexcept
+    cdef const Junctions *made_junctions(self, bint *is_refused) noexcept
     cdef void filter_long_pieces(self) noexcept nogil
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil
     cdef bint number_merges(self, MergeTable *merges) except -1 nogil

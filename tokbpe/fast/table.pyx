@@ -3,7 +3,6 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
@@ -12,7 +11,7 @@ from tokbpe import patterns, tables
 from tokbpe.ranks import Pieces
 from tokbpe.symbols import MARKER
 
-from .memory cimport look_for_signals, resized
+from .memory cimport free, look_for_signals, resized
 from .pairs cimport NOT_FOUND as NONE
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
 from .junctions cimport Junctions, make_junctions
@@ -343,13 +342,14 @@ cdef class EncodingTable:
                 )
                 self.long_pieces[bit >> 6] |= <uint64_t> 1 << (bit & 63)
 
-    cdef const Junctions *made_junctions(self) noexcept:
-        """What the merges join, for a table that is warm; NULL if it cannot be told.
+    cdef const Junctions *made_junctions(self, bint *is_refused) noexcept:
+        """What the merges join, for a table that is warm; NULL without memory, and if it cannot be
+        told, which is refused.
 
         Only texts with long pieces need it. With the GIL, so that it is made once.
         """
         if self.junctions == NULL and self.merges.slots != NULL:
-            self.junctions = make_junctions(&self.merges)
+            self.junctions = make_junctions(&self.merges, is_refused)
         return self.junctions
 
     cdef bint number_pieces(self, MergeTable *merges) except -1 nogil:

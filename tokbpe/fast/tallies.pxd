@@ -10,10 +10,9 @@ in this share are to be written, and the cells are gone through once more.
 """
 
 from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
 from .cells cimport SEPARATOR, Cell, Corpus, Run, run_of
-from .memory cimport tokbpe_prefetch, tokbpe_zeroed
+from .memory cimport free, tokbpe_prefetch, tokbpe_zeroed
 from .pairs cimport make_pair, tokbpe_hash_pair
 
 

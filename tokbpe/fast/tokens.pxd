@@ -2,10 +2,9 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from .memory cimport reserve
+from .memory cimport free, reserve
 
 
 cdef struct Tokens:

@@ -46,7 +46,6 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport sqrt
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 
@@ -63,7 +62,7 @@ from .cells cimport (
     shrink,
     widen,
 )
-from .memory cimport reserve, tokbpe_prefetch
+from .memory cimport free, reserve, tokbpe_prefetch
 from .pairs cimport make_pair
 from .places cimport (
     Block,

@@ -7,11 +7,10 @@ neighbors, and what stood between them was (right, left).
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 from .cells cimport HOLE, SEPARATOR, Cell, Corpus, Run, run_of
-from .memory cimport reserve, tokbpe_prefetch
+from .memory cimport free, reserve, tokbpe_prefetch
 from .pairs cimport make_pair
 
 # So many places ahead, the cells are asked for.

@@ -8,10 +8,9 @@ A cache belongs to one encoding at a time. Its size depends on its number of slo
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from .memory cimport tokbpe_zeroed
+from .memory cimport free, malloc, tokbpe_zeroed
 
 cdef extern from "words.h" nogil:
     ctypedef struct tokbpe_key:
