@@ -10,6 +10,7 @@ import tokbpe
 from tokbpe import page
 
 ROOT = Path(__file__).parents[1]
+FOR_COMPILED_CALLERS = ("capi.pxd", "include/tokbpe.h")  # see `get_include` and `capi.pxd`
 COMPILED = sorted(path.stem for path in (ROOT / "tokbpe" / "fast").glob("*.pyx"))
 
 
@@ -36,18 +37,26 @@ def test_the_files_of_the_page_are_shipped(name):
     assert resources.files("tokbpe.page").joinpath(name).is_file()
 
 
+@pytest.mark.parametrize("name", FOR_COMPILED_CALLERS)
+def test_what_compiled_callers_need_is_shipped(name):
+    assert resources.files("tokbpe").joinpath("fast", name).is_file()
+
+
 def test_what_is_no_python_is_shipped():
+    """But for the parts of the engine, of which an installation has the compiled modules."""
     tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = project["tool"]["setuptools"]["package-data"]["*"]
-    built = {".py", ".pyx", ".pyc", ".c", ".so", ".pyd"}  # or belongs to the build
+    patterns = project["tool"]["setuptools"]["package-data"]
+    assert patterns["tokbpe.fast"] == [*FOR_COMPILED_CALLERS]
+    no_data = {".py", ".pyx", ".pxd", ".h", ".pyc", ".c", ".so", ".pyd"}
     others = {
         path.name
         for path in (ROOT / "tokbpe").rglob("*")
-        if path.is_file() and path.suffix not in built
+        if path.is_file() and path.suffix not in no_data
     }
     assert {page.TEMPLATE, page.STYLE, *page.SCRIPTS} < others
-    assert [name for name in others if not any(fnmatch(name, known) for known in patterns)] == []
+    unknown = [name for name in others if not any(fnmatch(name, known) for known in patterns["*"])]
+    assert unknown == []
 
 
 def test_the_tests_compile_with_the_cython_of_the_build():
