@@ -1,5 +1,6 @@
 """What an installation of the package holds."""
 
+import re
 from fnmatch import fnmatch
 from importlib import metadata, resources
 from pathlib import Path
@@ -64,3 +65,11 @@ def test_the_tests_compile_with_the_cython_of_the_build():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     tests_need = project["project"]["optional-dependencies"]["test"]
     assert set(project["build-system"]["requires"]) <= set(tests_need)
+
+
+def test_the_tests_of_what_is_promised_are_there():
+    promises = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is promised")[2]
+    named = re.findall(r"`((?:benchmarks/)?\w+\.py)`", promises)
+    assert len(named) > 10
+    folders = {True: ROOT, False: ROOT / "tests"}
+    assert [name for name in named if not (folders["/" in name] / name).is_file()] == []
