@@ -1,5 +1,6 @@
-from typing import TypedDict
+from typing import TypedDict, type_check_only
 
+@type_check_only
 class Facts(TypedDict):
     compiler: str  # with its version
     c_standard: int  # 201710 for C17, 0 if unknown
