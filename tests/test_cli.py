@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, __version__, check, cli, demo, engines, fast, usage
+from tokbpe import Tokenizer, __version__, check, cli, demo, engines, fast, installation, usage
 from tokbpe.vocabulary import Vocabulary
 
 SMALL = demo.Plan(library_bytes=100_000, compared_files=4, compared_merges=20, vocabulary_size=500)
@@ -64,7 +64,8 @@ def test_the_whole_demo_in_a_pipe():
 def test_version():
     done = finished([*COMMAND, "--version"])
     assert done.returncode == 0
-    assert done.stdout.decode().strip() == f"tokbpe {__version__}"
+    assert done.stdout.decode().splitlines() == [*installation.lines()]
+    assert done.stdout.decode().startswith(f"tokbpe {__version__}\n")
 
 
 def test_help_has_an_example(capsys):

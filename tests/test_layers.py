@@ -45,7 +45,8 @@ ROWS = (
     {"batches"},
     {"check", "demo", "exercises"},
     {"__init__"},
-    {"describe", "usage"},
+    {"describe", "installation"},
+    {"usage"},
     {"cli"},
     {"__main__"},
 )

@@ -523,7 +523,7 @@ def test_killed_while_it_is_cleaned(tmp_path, tokenizer, monkeypatch, removed):
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(sharding.shutil, "rmtree", rmtree)
+        patch.setattr(shutil, "rmtree", rmtree)
         write_shards(source, tokenizer, tmp_path / "out")
     assert len(contents_below(tmp_path / "out")) == 8 - removed
     assert write_shards(source, tokenizer, tmp_path / "out").documents == 2

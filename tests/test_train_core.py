@@ -160,3 +160,11 @@ def test_more_symbols_than_there_are_positions(form):
         pytest.raises(ValueError, match="^with sequence 2 the corpus has more than 10 symbols, th"),
     ):
         fast.train(form(sequences), None, BYTES, 1, 2)
+
+
+@pytest.mark.parametrize("tie_break", ["smallest", "greatest", "first"])
+@pytest.mark.parametrize("count", [2**63 - 2, 2**63 - 1])
+def test_the_highest_counts(engine, count, tie_break):
+    trained = engine.train([[0, 0]], [count], [b"a"], 1, count, tie_break)
+    assert plain(trained) == ([[0, 0]], [count])
+    assert plain(engine.train([[0, 0]], [count - 1], [b"a"], 1, count, tie_break)) == ([], [])

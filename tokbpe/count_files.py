@@ -15,7 +15,6 @@ import io
 import json
 import os
 import re
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
@@ -30,14 +29,13 @@ from tokbpe.vocabulary import pattern_of
 
 VERSION = 1
 DTYPES = {"data": "|u1", "ends": "<u8", "counts": "<i8"}
-# What `zipfile` raises for files that are not as they should be.
+# What `zipfile` raises, beside its own error, for files that are not as they should be.
 DAMAGE = (
     ValueError,
     EOFError,
     OSError,
     NotImplementedError,
     RuntimeError,
-    zipfile.BadZipFile,
     zlib.error,
 )
 ZIP_START = b"PK\x03\x04"
@@ -170,13 +168,15 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
     ValueError for another file, for one of a newer version and for one that is damaged; OSError
     if it cannot be read.
     """
+    import zipfile
+
     with open(os.fspath(path), "rb") as file, files.naming(path):
         try:
             parts = stored_arrays(file)
             about = json.loads(parts.pop("about").tobytes())
             if not isinstance(about, dict):
                 raise ValueError("their facts are no mapping")
-        except DAMAGE as error:
+        except (*DAMAGE, zipfile.BadZipFile) as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a wrong place
                 raise
             raise ValueError(f"these are no counts that tokbpe saved: {error}") from error
@@ -195,6 +195,8 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
 def stored_arrays(file: IO[bytes]) -> dict[str, Any]:
     """The arrays of a file as `save` writes it. ValueError before anything is made of a size that
     the file does not have."""
+    import zipfile
+
     if file.read(len(ZIP_START)) != ZIP_START:
         raise ValueError("the file is no .npz file")
     size = file.seek(0, os.SEEK_END)

@@ -14,9 +14,8 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +28,9 @@ from tokbpe.patterns import WORDS, Pattern
 from tokbpe.progress import Report
 from tokbpe.record import Record
 from tokbpe.vocabulary import pattern_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 # Of a piece: from so many bytes on, and from such a part of the corpus, it is told about.
 GIANT_BYTES = 2**16
@@ -437,7 +439,7 @@ def count_files_elsewhere(
     settings: Settings,
     threads: int | None,
     report: Callable[[int], object] | None,
-    executor: Executor | None,
+    executor: "Executor | None",
     workers: int | None,
     cancel: bool = True,
 ) -> Generator[Partial, None, None]:
@@ -481,7 +483,7 @@ def check_executor(executor: object) -> None:
 
 
 def in_order(
-    executor: Executor, tasks: Iterable[tuple[Any, ...]], cancel: bool = True
+    executor: "Executor", tasks: Iterable[tuple[Any, ...]], cancel: bool = True
 ) -> Generator[Any, None, None]:
     """The results of calls, in their order. Not many more than there are workers wait.
 
@@ -502,14 +504,14 @@ def in_order(
             future.cancel()
 
 
-def worker_count(executor: Executor) -> int:
+def worker_count(executor: "Executor") -> int:
     """How many workers an executor has, or 16 if it does not say."""
     workers = getattr(executor, "_max_workers", None)
     return workers if isinstance(workers, int) and workers > 0 else 16
 
 
 @contextlib.contextmanager
-def new_processes(workers: int) -> Iterator[Executor]:
+def new_processes(workers: int) -> Iterator["Executor"]:
     """Processes of this machine that share nothing with this one; ended at once by an error."""
     # Slow to import, and of no use to who counts alone.
     from concurrent.futures import ProcessPoolExecutor

@@ -2,8 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from tokbpe.engines import Table
 from tokbpe.patterns import Pattern
 from tokbpe.progress import Progress, reporting
 from tokbpe.record import Record
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 NOT_GIVEN: Any = object()
 
@@ -74,7 +76,7 @@ class PieceCounts(Mapping[bytes, int]):
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = False,
-        executor: Executor | None = None,
+        executor: "Executor | None" = None,
         memory_bytes: int | None = None,
     ) -> None:
         self._open(Settings.of(pattern, special_tokens, engine, memory_bytes))
@@ -117,7 +119,7 @@ class PieceCounts(Mapping[bytes, int]):
         engine: str | None = None,
         threads: int | None = None,
         progress: Progress = False,
-        executor: Executor | None = None,
+        executor: "Executor | None" = None,
         workers: int | None = None,
         memory_bytes: int | None = None,
     ) -> "PieceCounts":
@@ -141,7 +143,7 @@ class PieceCounts(Mapping[bytes, int]):
         *,
         threads: int | None = None,
         progress: Progress = False,
-        executor: Executor | None = None,
+        executor: "Executor | None" = None,
     ) -> None:
         """Count another corpus behind what is counted; nothing changes if that fails.
 
@@ -190,7 +192,7 @@ class PieceCounts(Mapping[bytes, int]):
         documents: str | bytes = reading.WHOLE,
         threads: int | None = None,
         progress: Progress = False,
-        executor: Executor | None = None,
+        executor: "Executor | None" = None,
         workers: int | None = None,
     ) -> None:
         """Count files behind what is counted, in the order given; nothing changes if that fails.

@@ -187,3 +187,11 @@ def name_of(engine: str | None = None) -> str:
 def get(engine: str | None = None) -> Engine:
     """The engine of a name; ValueError for an unknown one, ImportError if it is not built."""
     return cast(Engine, importlib.import_module(f"tokbpe.{name_of(engine)}"))
+
+
+def build() -> dict[str, Any]:
+    """How the fast engine was compiled, and its ways of scanning, `variants`, of which this machine
+    uses the `variant`. ImportError if the engine is not built."""
+    facts = importlib.import_module("tokbpe.fast.build").facts()
+    scanners = importlib.import_module("tokbpe.fast.split")
+    return {**facts, "variants": scanners.VARIANTS, "variant": scanners.VARIANT}

@@ -3,8 +3,6 @@
 import contextlib
 import errno
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from typing import IO, TypeAlias
 
@@ -60,6 +58,8 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
             with naming_target(target):
                 finish(file)
                 if not linked(descriptor, target):
+                    import shutil
+
                     file.seek(0)
                     with named_file(target) as copy:
                         shutil.copyfileobj(file, copy)
@@ -74,13 +74,15 @@ def new_folder(path: Path) -> Iterator[str]:
     there. Both name the path, and nothing is left behind, unless the process is killed.
     """
     target = os.path.normpath(os.fsdecode(path))
-    temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
+    temporary = os.path.join(folder_of(target), f".tokbpe-{os.urandom(8).hex()}")
     try:
         os.mkdir(temporary)
         try:
             yield temporary
             rename(temporary, target)
         except BaseException:
+            import shutil
+
             shutil.rmtree(temporary)
             raise
     except OSError as error:
@@ -118,7 +120,7 @@ def linked(descriptor: int, target: str) -> bool:
 @contextlib.contextmanager
 def named_file(target: str) -> Iterator[IO[bytes]]:
     """A hidden file beside the target, which a killed process leaves there."""
-    temporary = os.path.join(folder_of(target), f".tokbpe-{secrets.token_hex(8)}")
+    temporary = os.path.join(folder_of(target), f".tokbpe-{os.urandom(8).hex()}")
     with naming_target(target):
         file = open(temporary, "xb")  # noqa: SIM115  (closed below: errors there are told else)
     try:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -116,6 +115,8 @@ def size_of(block: Block) -> int:
 
 def ahead(items: Iterator[Hashed]) -> Generator[Hashed]:
     """The same items, each made by another thread while the one before is worked on."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tokbpe import arguments
@@ -58,6 +57,8 @@ class Record:
         if not aside:
             yield self.add
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(1, "tokbpe") as thread:
             waiting: list[tuple[Any, bool]] = []
             size = 0

@@ -12,10 +12,9 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,9 @@ from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
 from tokbpe.shards import CHUNK_BYTES, OFFSETS, Shard, read_sealed, sealed
 from tokbpe.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 WORK = "tokbpe-unfinished"
 STOP = "stop"
@@ -244,6 +246,8 @@ class ShardWriter:
         self.unfinished: set[ShardFiles] = set()  # that one, and those the other thread closes
         self.count = 0  # tokens in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
+        from concurrent.futures import ThreadPoolExecutor
+
         self.pool = ThreadPoolExecutor(1)
         self.pending: list[Future[None]] = []
         self.failed = False  # whether the other thread has

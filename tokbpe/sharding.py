@@ -22,13 +22,10 @@ import hashlib
 import os
 import pickle
 import re
-import secrets
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, as_completed, wait
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokbpe import arguments, count_work, files, reading, sources
 from tokbpe.corpus import ROLES, TRAINING, Corpus
@@ -49,6 +46,9 @@ from tokbpe.shard_work import (
 from tokbpe.shards import CHUNK_BYTES, FORMAT, MANIFEST, Shard, Shards, read_sealed, sealed
 from tokbpe.sources import Listed
 from tokbpe.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 SHARD_TOKENS = 10**8
 MOST_SHARD_TOKENS = 2**40
@@ -75,7 +75,7 @@ def write_shards(
     add_special_tokens: bool = False,
     dtype: Any = None,
     shard_tokens: int = SHARD_TOKENS,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     threads: int | None = None,
     progress: Progress = False,
 ) -> Shards:
@@ -198,8 +198,10 @@ def role_of(role: str | None, corpus: Any) -> str:
     return arguments.choice(corpus.role, "role", ROLES)
 
 
-def write_parts(job: Job, parts: Sequence[Part], executor: Executor, add: Add | None) -> None:
+def write_parts(job: Job, parts: Sequence[Part], executor: "Executor", add: Add | None) -> None:
     """Write parts at the same time. When one fails the others stop."""
+    from concurrent.futures import as_completed
+
     portable = replace(job, tokenizer=pickle.dumps(job.tokenizer))
     writing: list[Future[int]] = []
     try:
@@ -214,8 +216,10 @@ def write_parts(job: Job, parts: Sequence[Part], executor: Executor, add: Add | 
         raise
 
 
-def stop_writing(job: Job, writing: Sequence[Future[int]]) -> None:
+def stop_writing(job: Job, writing: Sequence["Future[int]"]) -> None:
     """Have workers end soon, and wait for that."""
+    from concurrent.futures import wait
+
     stop = os.path.join(job.work, STOP)
     with contextlib.suppress(OSError):  # without it they end later
         open(stop, "wb").close()
@@ -353,11 +357,13 @@ def clean(job: Job) -> None:
         # From now on workers that outlive their parent can write nothing there any more. Another
         # process may do the same.
         with contextlib.suppress(FileNotFoundError):
-            os.rename(job.work, os.path.join(job.folder, f".tokbpe-{secrets.token_hex(8)}"))
+            os.rename(job.work, os.path.join(job.folder, f".tokbpe-{os.urandom(8).hex()}"))
     for name in filter(TEMPORARY.fullmatch, os.listdir(job.folder)):
         path = os.path.join(job.folder, name)
         with contextlib.suppress(FileNotFoundError):
             if os.path.isdir(path) and not os.path.islink(path):
+                import shutil
+
                 shutil.rmtree(path)
             else:
                 os.unlink(path)

@@ -1,6 +1,5 @@
 """`Tokenizer`, the class that users meet."""
 
-import html
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -328,6 +327,8 @@ class Tokenizer(TokenizerFiles):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
+        import html
+
         from tokbpe import show
 
         if self._known is None:

@@ -2,10 +2,11 @@
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from tokbpe import __version__, check, engines, methods, page, patterns
+from tokbpe import check, engines, installation, methods, page, patterns
 from tokbpe.arguments import LARGEST_VOCABULARY, MOST_THREADS, TIE_BREAKS
 from tokbpe.corpus import ROLES
 from tokbpe.count_work import MOST_WORKERS
@@ -46,7 +47,12 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    whole.add_argument("--version", action="version", version=f"tokbpe {__version__}")
+    whole.add_argument(
+        "--version",
+        action=Version,
+        nargs=0,
+        help="show the version, and how this installation was built, and exit",
+    )
     group = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (summary, description, example, accept) in HELP.items():
         command = group.add_parser(
@@ -60,6 +66,14 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
         command.set_defaults(command=commands[name], wrong_use=command.error)
         accept(command)
     return whole
+
+
+class Version(argparse.Action):
+    """Shows what is installed, which argparse's own action would put into one line."""
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        sys.stdout.writelines(f"{line}\n" for line in installation.lines())
+        sys.exit()
 
 
 def accept_training(training: argparse.ArgumentParser) -> None:

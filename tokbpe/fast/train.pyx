@@ -122,7 +122,7 @@ cdef class Trainer:
     cdef Tokens tokens
     # The pairs of this generation.
     cdef int64_t threshold
-    cdef bint has_merged
+    cdef bint has_merged, has_counted
     cdef Pairs pairs
     cdef Block *blocks
     cdef Queue queue
@@ -176,7 +176,7 @@ cdef class Trainer:
             state = self.advance(merges_wanted)
         PyErr_CheckSignals()
         if state == EXHAUSTED:
-            if self.threshold == self.minimum and not self.is_full():
+            if self.has_counted and self.threshold == self.minimum and not self.is_full():
                 return False
             self.next_generation()
         return state != DONE
@@ -207,6 +207,7 @@ cdef class Trainer:
         recount.list_places(&self.pairs, &self.blocks)
         self.fill_queue()
         self.has_merged = False
+        self.has_counted = True
         return 0
 
     cdef void close_generation(self) noexcept:

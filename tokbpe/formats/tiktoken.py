@@ -13,7 +13,6 @@ import binascii
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from operator import itemgetter
@@ -115,6 +114,8 @@ def cached(name: str) -> str:
     """The path in tiktoken's cache folder of the file of a known encoding."""
     variable = next((name for name in CACHE_VARIABLES if name in os.environ), None)
     if variable is None:
+        import tempfile
+
         folder = os.path.join(tempfile.gettempdir(), CACHE_FOLDER)
     else:
         folder = os.environ[variable]
