@@ -2,7 +2,6 @@
 
 TOKBPE_DEBUG_BUILD=1  bounds, initialization and overflow checks, allocations counted, -O0 -g
 TOKBPE_SANITIZE=1     AddressSanitizer and UndefinedBehaviorSanitizer (gcc, clang)
-CYTHON_CACHE_DIR=...  a folder for the generated C, so that several builds generate it once
 """
 
 import os
@@ -75,10 +74,7 @@ class BuildExtensions(build_ext):
 
 setup(
     ext_modules=cythonize(
-        list(extensions()),
-        compiler_directives=DIRECTIVES,
-        build_dir=f"{BUILD}/c",
-        cache="CYTHON_CACHE_DIR" in os.environ,
+        list(extensions()), compiler_directives=DIRECTIVES, build_dir=f"{BUILD}/c"
     ),
     cmdclass={"build_ext": BuildExtensions},
     options={

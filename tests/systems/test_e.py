@@ -189,6 +189,7 @@ def test_a_document_of_the_fitting_data_is_refused(kind, role):
     assert tokenizer.encode_corpus(kind(["wider", "lowest "], role=role)).checked
 
 
+@pytest.mark.long
 def test_beyond_the_hashes_that_are_kept_the_check_cannot_be_made():
     texts = [f"low {number}" for number in range(MOST_HASHES + 1)]
     tokenizer = Tokenizer(Corpus(texts), engine="fast")
