@@ -327,7 +327,8 @@ def draw(figures: dict[str, Any], stem: Path) -> None:
     )
     caption = (
         "From the first call (cold) to the same text again (warm); the mark is another text of the "
-        f"kind (next). Equal ids asserted; medians of {figures['rounds']} rounds.\n"
+        "kind (next).\n"
+        f"Equal ids asserted; medians of {figures['rounds']} rounds. "
         f"Machine: {drawing.machine_text(figures['machine'])}."
     )
     chart.text(0.03, 0.1 / height, caption, fontsize=8, color="#555555", linespacing=1.4)
