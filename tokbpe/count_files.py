@@ -43,7 +43,6 @@ FACTS = {"pattern", "special_tokens", "record", "ordered", "pruned"}
 RECORD = {"documents", "bytes", "fingerprint", "hashes"}
 SHA256 = re.compile("[0-9a-f]{64}")
 METADATA = b"tokbpe counts"
-COLUMNS = ("piece", "count", "first")
 # The pieces of one part of a corpus have so many places of the order.
 PART = 2**40
 MOST_PARTS = 2**23
