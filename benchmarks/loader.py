@@ -5,11 +5,10 @@
 Needs Linux and the folder that TOKBPE_DATA names. `write`: English, C and mixed text, by one thread
 and by as many as there are cores, against the encoder alone on the same file, each call on a
 tokenizer that has seen nothing; tokens are first found equal. `batches`: against NumPy that copies
-the same tokens out of the same mapped file into arrays of the same shape and type. A batch is
-inputs and targets, so a copy stands for one of the two. Windows in order: a contiguous copy, and
-two. Random windows: the same windows gathered by NumPy at once, by fancy indexing of its sliding
-windows; each copied into its row, as training scripts have it; and a contiguous copy, which no
-random access to memory reaches.
+the same tokens out of the same mapped file into arrays of the same shapes and type, which are two,
+inputs and targets. Windows in order: contiguous copies. Random windows: each copied into its row,
+as training scripts have it; all gathered at once, by fancy indexing of NumPy's sliding windows; and
+contiguous copies, which no random access to memory reaches. And one copy, in the place of two.
 `memory`: the peak of a process of its own that encodes 2 GB (--gigabytes), and of one that reads
 the shards. Seconds are wall times, medians of interleaved runs.
 """
@@ -24,8 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -140,8 +140,8 @@ def written(path: Path, threads: int, runs: int) -> dict[str, float]:
             raise SystemExit(f"{path}: there are {counts} tokens")
     encoder, shards = (size / 1e6 / statistics.median(times) for times in seconds.values())
     return {
-        "encoder": round(encoder, 1),
-        "shards": round(shards, 1),
+        "encoder": float(f"{encoder:.4g}"),
+        "shards": float(f"{shards:.4g}"),
         "ratio": ratio(shards, encoder),
     }
 
@@ -173,32 +173,29 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     size = rows * context
     tokens.sum()  # all pages are mapped before anything is timed
 
-    def contiguous(shift: int) -> np.ndarray:
-        at = contiguous.at
-        return np.array(tokens[at + shift : at + shift + size].reshape(rows, context), dtype)
+    def contiguous(start: int) -> np.ndarray:
+        return np.array(tokens[start : start + size].reshape(rows, context), dtype)
 
-    contiguous.at = 0
-
-    def copy() -> np.ndarray:
-        contiguous.at += size
-        if contiguous.at + size >= len(tokens):
-            contiguous.at = 0
-        return contiguous(0)
-
-    def copies() -> tuple[np.ndarray, np.ndarray]:
-        return copy(), contiguous(1)
-
+    starts = itertools.cycle(range(0, len(tokens) - size, size))
     generator = np.random.default_rng(1)
     drawn = itertools.cycle(generator.integers(0, len(tokens) - context - 1, (2000, rows)))
-
     windows = sliding_window_view(tokens, context)
 
-    def gather() -> np.ndarray:
-        return windows[next(drawn)].astype(dtype, copy=False)
+    def both(copy: Callable[[Any], np.ndarray], places: Iterator[Any]) -> Callable[[], object]:
+        """Inputs, and targets from the tokens behind these."""
 
-    def copies_of_windows() -> np.ndarray:
+        def copies() -> tuple[np.ndarray, np.ndarray]:
+            place = next(places)
+            return copy(place), copy(place + 1)
+
+        return copies
+
+    def gathered(places: np.ndarray) -> np.ndarray:
+        return windows[places].astype(dtype, copy=False)
+
+    def row_by_row(places: np.ndarray) -> np.ndarray:
         out = np.empty((rows, context), dtype)
-        for row, start in enumerate(next(drawn)):
+        for row, start in enumerate(places):
             out[row] = tokens[start : start + context]
         return out
 
@@ -206,10 +203,10 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     at_random = data.batches(rows, order="random").forever()
     shuffled = data.batches(rows, order="shuffled", drop_last=True).forever()
     calls = {
-        "a copy": copy,
-        "two copies": copies,
-        "a gather": gather,
-        "copies of windows": copies_of_windows,
+        "a copy": lambda: contiguous(next(starts)),
+        "copies": both(contiguous, starts),
+        "gathered": both(gathered, drawn),
+        "row by row": both(row_by_row, drawn),
         "sequential": lambda: next(in_order),
         "random": lambda: next(at_random),
         "shuffled": lambda: next(shuffled),
@@ -230,11 +227,11 @@ def batch(path: Path, rows: int, context: int, dtype: str, runs: int) -> dict[st
     figures = {name: round(statistics.median(spent), 2) for name, spent in times.items()}
     return {
         **figures,
+        "sequential / copies": ratio(figures["copies"], figures["sequential"]),
         "sequential / a copy": ratio(figures["a copy"], figures["sequential"]),
-        "sequential / two copies": ratio(figures["two copies"], figures["sequential"]),
-        "random / a gather": ratio(figures["a gather"], figures["random"]),
-        "random / copies of windows": ratio(figures["copies of windows"], figures["random"]),
-        "random / a copy": ratio(figures["a copy"], figures["random"]),
+        "random / row by row": ratio(figures["row by row"], figures["random"]),
+        "random / gathered": ratio(figures["gathered"], figures["random"]),
+        "random / copies": ratio(figures["copies"], figures["random"]),
     }
 
 

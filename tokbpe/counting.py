@@ -205,7 +205,7 @@ class PieceCounts(Mapping[bytes, int]):
         workers: so many processes of this machine count, where there is no executor. A script
             that asks for them must be importable (`if __name__ == "__main__":`).
 
-        A document that is larger than 16 MB is read in parts where the pattern has a name;
+        A document that is larger than 4 MB is read in parts where the pattern has a name;
         otherwise it must have at most 2**30 bytes: ValueError. OSError if a file cannot be read
         or changes meanwhile.
         """

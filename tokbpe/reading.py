@@ -20,15 +20,15 @@ from tokbpe import arguments, patterns, unicode
 from tokbpe.patterns import Pattern
 from tokbpe.special import character_before, character_behind, is_space
 
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**22
 # Of a document that cannot be cut, or not soon enough.
 MOST_BYTES = 2**30
 
 WHOLE = "whole"
 LINE = "line"
 
-# How far back a place to cut is looked for at a time: two bytes or more.
-WINDOW = 2**16
+# How far back a place to cut is looked for at a time: two bytes or more. There mostly is one near.
+WINDOW = 2**10
 # What stands before a place, and the white space that it is in front of, or behind.
 BEFORE_SPACE = re.compile(rb"[!-~\x80-\xff] ")
 BEFORE_SPACE_OR_BEHIND_LINE = re.compile(rb"[!-~\x80-\xff][ \n]")

@@ -34,6 +34,8 @@ STOP = "stop"
 RECORD = "record of token shards"
 # How much the thread that writes may have to do, in blocks.
 MOST_PENDING = 4
+# The disk gets what is written in such steps, while there is more to encode, not all at the end.
+FLUSHED_BYTES = 2**23
 
 # Called with the bytes of each piece of work that is done.
 Add: TypeAlias = Callable[[int], object]
@@ -377,6 +379,7 @@ class ArrayFile:
         self.dtype = dtype.newbyteorder("<")
         self.count = 0
         self.digest = hashlib.sha256()
+        self._unflushed = 0  # bytes
         self._opened: contextlib.AbstractContextManager[IO[bytes]] | None = None
         self._file: IO[bytes] | None = None
 
@@ -384,6 +387,10 @@ class ArrayFile:
         data = np.ascontiguousarray(numbers, self.dtype).view(np.uint8).data
         with files.naming_writes(self.path):
             self.file.write(data)
+            self._unflushed += len(data)
+            if self._unflushed >= FLUSHED_BYTES and not self.was_there:
+                files.finish(self.file)
+                self._unflushed = 0
         self.digest.update(data)
         self.count += len(numbers)
 
@@ -396,9 +403,14 @@ class ArrayFile:
             self._file.write(written.header(self.dtype, 0))  # the number is not known yet
         return self._file
 
+    @property
+    def was_there(self) -> bool:
+        """Whether the file was there before, so that what is written is thrown away."""
+        return bool(self.file.name == os.devnull)
+
     def close(self) -> None:
         """Finish the file; ValueError if one was there, and has other numbers."""
-        was_there = self.file.name == os.devnull
+        was_there = self.was_there
         with files.naming_writes(self.path):
             self.file.seek(0)
             self.file.write(written.header(self.dtype, self.count))

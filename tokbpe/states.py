@@ -1,12 +1,11 @@
 """The state of a tokenizer: its vocabulary as plain data, with a checksum."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from tokbpe import arguments
-from tokbpe.vocabulary import Vocabulary
+from tokbpe.vocabulary import Vocabulary, as_json
 
 VERSION = 1
 
@@ -37,5 +36,4 @@ def vocabulary(state: Mapping[str, Any]) -> Vocabulary:
 
 def digest(plain: Mapping[str, Any]) -> str:
     """SHA-256 of plain data, in hexadecimal."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(as_json(plain)).hexdigest()

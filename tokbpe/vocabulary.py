@@ -33,6 +33,8 @@ DESCRIBED = ("byte", "bpe", "char", "word")
 
 MAPPINGS = ("special_tokens", "reserved", "added_tokens", "token_flags")
 ARRAYS = {"merges": np.uint32, "merge_ids": np.uint32, "merge_counts": np.uint64}
+# What is long, in the order and the types in which it is saved.
+PACKED = {"merges": "<u4", "merge_ids": "<u4", "merge_counts": "<u8", "alphabet": "<i4"}
 
 
 def no_merges() -> NDArray[np.uint32]:
@@ -325,14 +327,34 @@ class Vocabulary:
 
     # Plain data: what states, files and fingerprints are made of.
 
-    def plain(self, lists: bool = True) -> dict[str, Any]:
-        """The vocabulary as data that JSON can hold: arrays are lists, or stay arrays if lists
-        are not wanted, and bytes are hexadecimal."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+    def plain(self) -> dict[str, Any]:
+        """The vocabulary as data that JSON can hold: arrays are lists, bytes are hexadecimal."""
+        plain = self._facts()
         plain["alphabet"] = [None if symbol is None else symbol.hex() for symbol in self.alphabet]
-        for name in ("merges", "merge_ids", "merge_counts"):
-            if lists and plain[name] is not None:
-                plain[name] = plain[name].tolist()
+        for name in ARRAYS:
+            array = getattr(self, name)
+            plain[name] = None if array is None else array.tolist()
+        return plain
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The same, but for what is long: it has `dtype` and `shape` in its place, and its bytes
+        beside it. In the place of the alphabet stand the sizes of its symbols, 0 for None, whose
+        bytes are "symbols"."""
+        plain = self._facts()
+        sizes = np.array([0 if symbol is None else len(symbol) for symbol in self.alphabet])
+        parts = {}
+        for name, dtype in PACKED.items():
+            array = sizes if name == "alphabet" else getattr(self, name)
+            plain[name] = None if array is None else {"dtype": dtype, "shape": array.shape}
+            parts[name] = b"" if array is None else array.astype(dtype).tobytes()
+        parts["symbols"] = b"".join(symbol for symbol in self.alphabet if symbol is not None)
+        return plain, parts
+
+    def _facts(self) -> dict[str, Any]:
+        """All that is short, as data that JSON can hold."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name in PACKED:
+            del plain[name]
         if self.pattern is not None:
             plain["pattern"] = {
                 "name": self.pattern.name,
@@ -385,18 +407,26 @@ class Vocabulary:
 
     def fingerprint(self, provenance: bool = True) -> str:
         """A SHA-256 over what encodes and decodes, and over the record of the trainings."""
-        plain = self.plain()
+        plain, parts = self.packed()
         if not provenance:
             # None of these tells what text becomes.
             for name in ("provenance", "merge_counts", "tie_break", "special_ids"):
                 del plain[name]
+            del parts["merge_counts"]
             if self.method in DESCRIBED:
                 del plain["method"]
                 if not len(self.merges):
                     del plain["pattern"]
         plain["algorithm"] = ALGORITHM
-        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()
+        digest = hashlib.sha256(as_json(plain))
+        for part in parts.values():
+            digest.update(part)
+        return digest.hexdigest()
+
+
+def as_json(plain: Mapping[str, Any]) -> bytes:
+    """Plain data in the one way in which they are saved and hashed."""
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def frozen(array: object, name: str, dtype: type[Any]) -> NDArray[Any]:

@@ -35,9 +35,10 @@ from .special cimport as_special_table
 from .split cimport NOT_COMPILED, WHOLE
 from .table cimport EncodingTable
 
-# Lists are made of so much text at once, while its ids are in the processor's cache.
+# Lists, and arrays of 16 bits, are made of so much text at once, while its ids are in the
+# processor's cache.
 cdef enum:
-    LIST_GROUP = 1048576  # bytes
+    CACHED_GROUP = 1048576  # bytes
 
 
 cdef enum:
@@ -139,7 +140,7 @@ cdef class Batch(Groups):
         self.make_groups(
             threads,
             self.table.kind == NOT_COMPILED,
-            <size_t> LIST_GROUP if self.output == LISTS else SIZE_MAX,
+            <size_t> CACHED_GROUP if self.output in (LISTS, NARROW) else SIZE_MAX,
         )
         self.counts = <size_t *> resized(NULL, self.part_count, sizeof(size_t))
         if self.counts == NULL:

@@ -61,7 +61,7 @@ cdef class Groups:
         self.part_count = self.group_count = self.next_group = 0
         self.failed = SIZE_MAX
         for i in range(self.count):
-            if self.thread_count > 1 and self.documents[i].size > size:
+            if self.documents[i].size > size and not one_thread:
                 self.cut_document(i, size)
             else:
                 self.add_part(i, 0, self.documents[i].size, NONE, False)

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, files
 from tokbpe.engines import Engine
-from tokbpe.vocabulary import Vocabulary
+from tokbpe.vocabulary import PACKED, Vocabulary, as_json
 
 VERSION = 2
 FIRST_LINE = re.compile(rb"tokbpe tokenizer ([0-9]{1,9})\n")
 LONGEST_FIRST_LINE = 32
 DIGEST_LINE = 65
-DTYPES = {"merges": "<u4", "merge_ids": "<u4", "merge_counts": "<u8", "alphabet": "<i4"}
 
 
 def save(vocabulary: Vocabulary, path: files.Path) -> None:
@@ -56,19 +55,9 @@ def load(path: files.Path, engine: Engine) -> Vocabulary:
 
 def dumped(vocabulary: Vocabulary) -> bytes:
     """The bytes of the file."""
-    plain = vocabulary.plain(lists=False)
-    alphabet = vocabulary.alphabet
-    plain["alphabet"] = np.array([0 if entry is None else len(entry) for entry in alphabet])
-    arrays = []
-    for name, dtype in DTYPES.items():
-        if plain[name] is not None:
-            array = plain[name].astype(dtype)
-            plain[name] = {"dtype": dtype, "shape": array.shape}
-            arrays.append(array.tobytes())
-    arrays += [entry for entry in alphabet if entry is not None]
-    header = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")
+    plain, parts = vocabulary.packed()
     first_line = b"tokbpe tokenizer %d\n" % VERSION
-    content = b"".join([header, b"\n", *arrays])
+    content = b"".join([as_json(plain), b"\n", *parts.values()])
     return first_line + digest_line(first_line, content) + content
 
 
@@ -120,7 +109,7 @@ def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[
     """The arrays that the plain data declare, and what stands behind them in the body."""
     arrays = {}
     start = 0
-    for name, dtype in DTYPES.items():
+    for name, dtype in PACKED.items():
         declared = plain.get(name)
         if declared is None:
             continue
