@@ -4,7 +4,6 @@ import importlib.machinery
 import importlib.util
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alarms import alarm
 from tokbpe import Tokenizer, fast, methods
 from tokbpe.fast import capi
 from tokbpe.vocabulary import Vocabulary
@@ -519,17 +519,8 @@ def test_a_signal_ends_a_long_call(native):
     handle = native.open(TOKENIZERS["bpe"])
     data = (TEXT * 400000).encode()
 
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(KeyboardInterrupt):
-            native.encode_size(handle, data)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(KeyboardInterrupt), alarm(0.02, KeyboardInterrupt):
+        native.encode_size(handle, data)
     assert native.encode_size(handle, TEXT.encode())[0] == OK
     native.close(handle)
 

@@ -1,7 +1,6 @@
 """Counting into tables: by chunks, batches and threads, held against the reference."""
 
 import shutil
-import signal
 import threading
 import time
 from itertools import permutations
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alarms import Stopped, alarm, needs_alarms
 from cases import Generated, attempt, fresh
 from strategies import CORPORA, PATTERNS
 from test_planted_faults import COMPILER, Fault, built
@@ -209,28 +209,16 @@ def test_an_error_of_progress_comes_out_unchanged(small, threads):
     assert threading.active_count() == before
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no alarms")
+@needs_alarms
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("document", ["low lower ", "naïve \n".encode(), b"\xff a"])
 def test_interrupt(threads, document):
-    class Stopped(Exception):
-        pass
-
-    def stop(number, frame):
-        raise Stopped
-
     documents = [document * (40_000_000 // len(document))] * 100
-    before = signal.signal(signal.SIGALRM, stop)
     running = threading.active_count()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        start = time.monotonic()
-        with pytest.raises(Stopped):
-            fast.count_table(documents, "gpt2", threads=threads)
-        assert time.monotonic() - start < 5
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    start = time.process_time()
+    with pytest.raises(Stopped), alarm(0.2):
+        fast.count_table(documents, "gpt2", threads=threads)
+    assert time.process_time() - start < 5
     assert threading.active_count() == running
 
 

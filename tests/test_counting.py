@@ -9,7 +9,6 @@ import io
 import itertools
 import json
 import pickle
-import signal
 import threading
 import time
 import warnings
@@ -23,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alarms import alarm, needs_alarms
 from strategies import TIE_BREAKS, texts
 from tokbpe import (
     PieceCounts,
@@ -556,36 +556,26 @@ def test_threads_that_change_the_same_counts(engine, change):
     assert counts.record["documents"] == 13
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
+@needs_alarms
 @ENGINES
 def test_an_interrupt_leaves_nothing_half_added(engine):
     size = 300_000 if engine == "fast" else 20_000
     one, other = (made(" ".join(f"{c}{i}" for i in range(size)), engine) for c in "ab")
-    start = time.perf_counter()
-    whole = one + other
-    taken = time.perf_counter() - start
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    whole = one + made(engine=engine)
+    start = time.process_time()
+    whole += other
+    taken = time.process_time() - start
     interrupted = 0
-    try:
-        for number in range(10):
-            counts = one + made(engine=engine)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, taken * (number + 1) / 12)
+    for number in range(10):
+        counts = one + made(engine=engine)
+        try:
+            with alarm(taken * (number + 1) / 12, KeyboardInterrupt, of_cpu=True):
                 counts += other
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                interrupted += 1
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            done = whole if len(counts) == len(whole) else one
-            assert counts == done
-            assert counts.record["documents"] == done.record["documents"]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        except KeyboardInterrupt:
+            interrupted += 1
+        done = whole if len(counts) == len(whole) else one
+        assert counts == done
+        assert counts.record["documents"] == done.record["documents"]
     assert interrupted
 
 

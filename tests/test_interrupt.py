@@ -1,16 +1,16 @@
 """Ctrl-C is answered in the middle of the compiled engine's work."""
 
-import signal
 import threading
 import time
 
 import pytest
 
+from alarms import Stopped, alarm, needs_alarms
 from tokbpe import fast
 
 BYTES = [bytes([byte]) for byte in range(256)]
 # Each takes seconds if nobody stops it. The bound on the answer is far above what is promised
-# (a second), so that it fails for a loop without a look at signals and not for a busy machine.
+# (a second), so that it fails for a loop without a look at signals and not for a slow machine.
 ALARM, PROMPT = 0.2, 10
 AGAIN = 1  # seconds
 
@@ -19,10 +19,6 @@ AGAIN = 1  # seconds
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <function:pytest.PytestUnraisableExceptionWarning"
 )
-
-
-class Stopped(Exception):
-    pass
 
 
 def noise(size):
@@ -78,30 +74,19 @@ def many_special_tokens():
     fast.encode("<e>" * 60_000_000, fast.encoding_table(BYTES, []), {b"<e>": 1})
 
 
-needs_alarms = pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="the system has no alarms"
-)
-
-
 @needs_alarms
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_keeps_what_was_learned(threads):
     """Wherever the training is: what is returned is its beginning."""
     text = [noise(40_000_000)]
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        for delay in (0.02, 0.05, 0.08, 0.11, ALARM):
-            signal.setitimer(signal.ITIMER_REAL, delay, AGAIN)
+    for delay in (0.02, 0.05, 0.08, 0.11, ALARM):
+        with alarm(delay, KeyboardInterrupt, AGAIN):
             merges, counts = fast.train(
                 text, None, BYTES, 1_000_000, 1, threads=threads, on_interrupt="keep"
             )
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            again, same_counts = fast.train(text, None, BYTES, len(merges), 1)
-            assert merges.tolist() == again.tolist()
-            assert counts.tolist() == same_counts.tolist()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        again, same_counts = fast.train(text, None, BYTES, len(merges), 1)
+        assert merges.tolist() == again.tolist()
+        assert counts.tolist() == same_counts.tolist()
 
 
 @needs_alarms
@@ -120,21 +105,9 @@ def test_an_interrupt_keeps_what_was_learned(threads):
     ],
 )
 def test_work_is_interrupted(work):
-    answered = []
-
-    def stop(number, frame):
-        answered.append(time.monotonic())
-        raise Stopped
-
     threads = threading.active_count()
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        start = time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, ALARM, AGAIN)
-        with pytest.raises(Stopped):
-            work()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert answered[0] - start < ALARM + PROMPT
+    start = time.process_time()
+    with pytest.raises(Stopped), alarm(ALARM, again=AGAIN):
+        work()
+    assert time.process_time() - start < ALARM + PROMPT
     assert threading.active_count() == threads

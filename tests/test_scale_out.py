@@ -4,7 +4,6 @@ DuckDB adds up. What is not installed is skipped."""
 import json
 import os
 import re
-import signal
 import sys
 import time
 import warnings
@@ -15,6 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from alarms import alarm
 from tokbpe import PieceCounts, Tokenizer, count_files, count_work
 
 WORDS = ["low", "lower", "newest", "wide", "naïve", "你好", "\n", "it's"]
@@ -72,17 +72,10 @@ def test_an_interrupt_waits_for_no_worker(own, tmp_path, monkeypatch):
     paths = [tmp_path / f"{number}" for number in range(9)]
     for path in paths:
         os.mkfifo(path)  # whoever opens one waits until somebody writes
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     executor = None if own else ThreadPoolExecutor(2)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 3)  # when all workers have begun
-        start = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            PieceCounts.from_files(paths, executor=executor, workers=2 if own else None)
-        assert time.monotonic() - start < 8
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), alarm(3, KeyboardInterrupt):  # all workers have begun
+        PieceCounts.from_files(paths, executor=executor, workers=2 if own else None)
     if executor is None:
         # The pool's own thread collects them too; what it is just collecting still looks alive.
         while active_children() and time.monotonic() - start < 20:

@@ -178,9 +178,9 @@ def test_long_runs(unit, pattern):
     text = unit * (1_000_000 // len(unit.encode()))
     for name in VARIANTS:
         use_variant(name)
-        start = time.perf_counter()
+        start = time.process_time()
         pieces = fast.split(text, pattern)
-        assert time.perf_counter() - start < 5, name
+        assert time.process_time() - start < 5, name
         assert b"".join(pieces) == text.encode()
     compare(text[:3000], pattern)
 

@@ -268,9 +268,9 @@ def test_growth(kind, pattern):
         text = LONG_TEXTS[kind](size)
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             fast.split(text, pattern)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
     assert seconds(1_000_000) < 10 * seconds(250_000) + 0.1
