@@ -116,8 +116,8 @@ def test_a_worker_that_is_killed(run, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_the_command(run, number):
-    for name in range(6):
-        Path("texts", f"{name:02}").write_text("low lower lowest " * 30_000)
+    for name in range(12):
+        Path("texts", f"{name:02}").write_text("low lower lowest " * 100_000)
     command = "-m tokbpe shard my.tokbpe texts -o out --workers 2 --shard-tokens 100000"
     process = subprocess.Popen(
         [sys.executable, *command.split()], stderr=subprocess.PIPE, start_new_session=True
