@@ -82,12 +82,12 @@ def checked(arrays: Arrays) -> Arrays:
 # The facts
 
 
-def checked_facts(facts: Any) -> dict[str, Any]:
+def checked_facts(facts: Any, trust_pattern: bool = False) -> dict[str, Any]:
     """ValueError, naming the field, for what are no facts about counts."""
     check_fields(facts, FACTS, "the facts")
     with field("pattern"):
         if facts["pattern"] is not None:
-            pattern_of(facts["pattern"])
+            pattern_of(facts["pattern"], trust_pattern)
     with field("special_tokens"):
         arguments.names(facts["special_tokens"], "they")
     with field("ordered"):
@@ -161,7 +161,7 @@ def save(path: files.Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
         np.savez(file, about=np.frombuffer(text, np.uint8), **parts)
 
 
-def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
+def load(path: files.Path, trust_pattern: bool = False) -> tuple[Arrays, dict[str, Any]]:
     """The counts of a file that `save` wrote, and the facts about them.
 
     ValueError for another file, for one of a newer version and for one that is damaged; OSError
@@ -188,7 +188,7 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
         del about["version"]
         return checked(
             Arrays(*(array.astype(array.dtype.newbyteorder("=")) for array in parts.values()))
-        ), checked_facts(about)
+        ), checked_facts(about, trust_pattern)
 
 
 def stored_arrays(file: IO[bytes]) -> dict[str, Any]:
@@ -263,7 +263,9 @@ class Table(NamedTuple):
     facts: dict[str, Any] | None
 
 
-def load_parquet(sources: Sequence[files.Path]) -> tuple[Arrays, list[Table], bool]:
+def load_parquet(
+    sources: Sequence[files.Path], trust_pattern: bool = False
+) -> tuple[Arrays, list[Table], bool]:
     """The counts of files, or of folders of files, in the order of `first`; the table of each
     file, in this order; and whether there is one. Pieces may repeat.
 
@@ -274,7 +276,7 @@ def load_parquet(sources: Sequence[files.Path]) -> tuple[Arrays, list[Table], bo
     if not names:
         folders = ", ".join(map(os.fsdecode, sources))
         raise ValueError(f"there are no files in {folders}" if folders else "no files are given")
-    tables = [read_table(name) for name in names]
+    tables = [read_table(name, trust_pattern) for name in names]
     places = [table.first for table in tables if table.first is not None]
     if len(places) < len(tables):
         return joined([table.arrays for table in tables]), tables, False
@@ -290,7 +292,7 @@ def place(first: Any) -> int:
     return int(first[0]) if len(first) else 0
 
 
-def read_table(name: str) -> Table:
+def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
     pq = parquet()
     with open(name, "rb") as file, naming(name):
@@ -319,7 +321,7 @@ def read_table(name: str) -> Table:
                     "the file is damaged, or was changed: its columns and facts do not have their "
                     f"checksum; who changes it must leave out the metadata {METADATA.decode()!r}"
                 )
-            checked_facts(facts)
+            checked_facts(facts, trust_pattern)
     return Table(name, arrays, first, facts)
 
 

@@ -39,7 +39,7 @@ def save(vocabulary: Vocabulary, path: files.Path) -> None:
     files.publish(path, dumped(vocabulary))
 
 
-def load(path: files.Path, engine: Engine) -> Vocabulary:
+def load(path: files.Path, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary that a file holds; its engine cuts the alphabet.
 
     ValueError for a file that is no artifact, has another version or is damaged; OSError if it
@@ -49,7 +49,7 @@ def load(path: files.Path, engine: Engine) -> Vocabulary:
         try:
             start = file.read(LONGEST_FIRST_LINE)
             check_version(start)
-            return loaded(start + file.read(), engine)
+            return loaded(start + file.read(), engine, trust_pattern)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{os.fsdecode(path)}: {error}") from error
 
@@ -92,7 +92,7 @@ def check_version(start: bytes) -> None:
         )
 
 
-def loaded(data: bytes, engine: Engine) -> Vocabulary:
+def loaded(data: bytes, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of the bytes of a file whose version is known."""
     line_end = data.index(b"\n") + 1
     content = data[line_end + DIGEST_LINE :]
@@ -112,7 +112,7 @@ def loaded(data: bytes, engine: Engine) -> Vocabulary:
         raise ValueError("the file has no alphabet")
     sizes = arrays.pop("alphabet").astype(np.int32)
     return Vocabulary.from_plain(
-        {**plain, **arrays, "alphabet": engine.cut_pieces(rest, sizes)},
+        {**plain, **arrays, "alphabet": engine.cut_pieces(rest, sizes)}, trust_pattern
     )
 
 

@@ -129,11 +129,13 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     engine: Engine,
+    trust_pattern: bool = False,
 ) -> Vocabulary:
     """The vocabulary that a file holds.
 
     pattern: for a rank file, or a JSON file of vocab and merges; NO_PATTERN for no cuts.
     special_tokens: for a rank file, or for GPT-2's vocab, whose entries they are.
+    trust_pattern: whether a pattern that stands in the file may take any time.
 
     ValueError, naming the file and the place, for anything in it that is not as it must be;
     OSError if GPT-2's other file cannot be read.
@@ -142,19 +144,19 @@ def load(
         return of_two_files(found, special_tokens)
     with files.naming(found.path):
         if found.format == "tokbpe":
-            return of_artifact(found.data, engine)
+            return of_artifact(found.data, engine, trust_pattern)
         if found.format == "tiktoken":
             return tiktoken.loaded(found.data, found.known, pattern, special_tokens, engine)
         if found.format == "huggingface":
-            return huggingface.loaded(found.data)
+            return huggingface.loaded(found.data, trust_pattern)
         cuts = None if pattern is None or pattern == NO_PATTERN else patterns.get(pattern)
         return printable_json.loaded(found.data, cuts)
 
 
-def of_artifact(data: bytes, engine: Engine) -> Vocabulary:
+def of_artifact(data: bytes, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
     artifact.check_version(data[: artifact.LONGEST_FIRST_LINE])
     try:
-        return artifact.loaded(data, engine)
+        return artifact.loaded(data, engine, trust_pattern)
     except TypeError as error:
         raise ValueError(str(error)) from error
 
