@@ -468,3 +468,15 @@ def known_piece(
     if 0 <= id < len(pieces):
         raise ValueError(f"id {id} at position {position} is a gap: the vocabulary has no piece")
     raise ValueError(f"id {id} at position {position} is not from 0 to {len(pieces) - 1}")
+
+
+def without_doubles(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, unless a key stands in it twice."""
+    found = dict(members)
+    if len(found) != len(members):
+        seen: set[str] = set()
+        for key, _ in members:
+            if key in seen:
+                raise ValueError(f"the key {key!r} stands twice in an object")
+            seen.add(key)
+    return found

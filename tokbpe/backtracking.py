@@ -1,9 +1,9 @@
 r"""Which regular expressions take time that grows no faster than the text.
 
 Python's `re` goes back and tries again where a pattern fails behind a repetition: the time of
-`(a+)+b` doubles with each character, and `a+b`, which is tried at each `a` of many, takes time that
-grows with their square. `why_slow` finds patterns that cannot do so: those of which each alternative
-has one of two forms.
+`(a+)+b` doubles with each character, and that of `a+b`, which is tried at each `a` of many, grows
+with their square. `why_slow` finds patterns that cannot do so: each alternative of them has one of
+two forms.
 
     ` ?\p{L}+(?:'s)?`   "Tight": a part of bounded size, then repetitions and all else that cannot
                         fail. Nothing is tried again once a repetition has begun, and what was

@@ -169,10 +169,12 @@ def load(path: files.Path, trust_pattern: bool = False) -> tuple[Arrays, dict[st
     """
     import zipfile
 
-    with open(os.fspath(path), "rb") as file, files.naming(path):
+    with files.opened(path) as file, files.naming(path):
         try:
             parts = stored_arrays(file)
-            about = json.loads(parts.pop("about").tobytes())
+            about = json.loads(
+                parts.pop("about").tobytes(), object_pairs_hook=arguments.without_doubles
+            )
             if not isinstance(about, dict):
                 raise ValueError("their facts are no mapping")
         except (*DAMAGE, zipfile.BadZipFile) as error:
@@ -295,7 +297,7 @@ def place(first: Any) -> int:
 def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
     pq = parquet()
-    with open(name, "rb") as file, naming(name):
+    with files.opened(name) as file, naming(name):
         content = pq.ParquetFile(file).read()
         data, ends = flat(column(content, "piece").combine_chunks())
         arrays = Arrays(data, ends, column(content, "count").to_numpy())
@@ -312,7 +314,7 @@ def read_table(name: str, trust_pattern: bool = False) -> Table:
             first = column(content, "first").to_numpy()
         facts = (content.schema.metadata or {}).get(METADATA)
         if facts is not None:
-            facts = json.loads(facts)
+            facts = json.loads(facts, object_pairs_hook=arguments.without_doubles)
             if not isinstance(facts, dict):
                 raise ValueError("the facts must be a mapping")
             expected = facts.pop("sha256", None)
@@ -367,10 +369,18 @@ def check_places(
 def files_of(path: str) -> list[str]:
     """A file, or the files of a folder and its folders; as others, without what begins with `.` or
     `_`."""
-    if not os.path.isdir(path):
-        return [path]
-    names = sorted(name for name in os.listdir(path) if name[0] not in "._")
-    return [file for name in names for file in files_of(os.path.join(path, name))]
+    found = []
+    waiting = [path]
+    while waiting:
+        name = waiting.pop()
+        if not os.path.isdir(name):
+            found.append(name)
+        elif name != path and os.path.islink(name):
+            raise OSError(errno.ELOOP, "this is a link to a folder, and none is followed", name)
+        else:
+            names = sorted(inner for inner in os.listdir(name) if inner[0] not in "._")
+            waiting += [os.path.join(name, inner) for inner in reversed(names)]
+    return found
 
 
 def column(table: Any, name: str) -> Any:
@@ -413,7 +423,8 @@ def naming(name: str) -> Iterator[None]:
     """Errors of pyarrow as ours, with the name of the file."""
     import pyarrow as pa
 
-    try:
-        yield
-    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
-        raise ValueError(f"{name}: {error}") from error
+    with files.naming(name):
+        try:
+            yield
+        except (TypeError, OSError, pa.ArrowException) as error:
+            raise ValueError(str(error)) from error

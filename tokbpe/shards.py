@@ -91,7 +91,7 @@ def check_array(path: str, count: int, dtype: "np.dtype[Any]") -> None:
     expected = written.HEADER_BYTES + count * dtype.itemsize
     if size != expected:
         raise ValueError(f"{path}: the file has {size} bytes, not {expected}")
-    with open(path, "rb") as file:
+    with files.opened(path) as file:
         if file.read(written.HEADER_BYTES) != written.header(dtype, count):
             raise ValueError(
                 f"{path}: the file is damaged: its header is not that of an array of {count} "
@@ -104,7 +104,7 @@ def mapped(path: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     if not count:
         return np.empty(0, dtype)
     try:
-        with open(path, "rb") as file, files.naming(path):  # which may be shorter now
+        with files.opened(path) as file, files.naming(path):  # which may be shorter now
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **NOT_KEPT_OPEN)
             return np.frombuffer(data, dtype, count, written.HEADER_BYTES)
     except OSError as error:
@@ -274,7 +274,7 @@ class Shards:
         found = hashlib.sha256()
         size = self.manifest["vocab_size"]
         check_array(self._path(name), count, dtype)  # once more: it may have changed
-        with open(self._path(name), "rb") as file:
+        with files.opened(self._path(name)) as file:
             file.seek(written.HEADER_BYTES)
             while data := file.read(CHUNK_BYTES):
                 found.update(data)

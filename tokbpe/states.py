@@ -27,12 +27,14 @@ def vocabulary(state: Mapping[str, Any], trust_pattern: bool = False) -> Vocabul
         raise ValueError(f"the state has version {state['version']!r}; this tokbpe reads {VERSION}")
     if not isinstance(state["vocabulary"], Mapping):
         raise ValueError("the state is damaged: its vocabulary is no mapping")
-    if digest(state["vocabulary"]) != state["sha256"]:
-        raise ValueError("the state is damaged: its vocabulary does not have its sha256")
     try:
+        if digest(state["vocabulary"]) != state["sha256"]:
+            raise ValueError("the state is damaged: its vocabulary does not have its sha256")
         return Vocabulary.from_plain(state["vocabulary"], trust_pattern)
     except TypeError as error:
         raise ValueError(f"the state is damaged: {error}") from error
+    except RecursionError as error:
+        raise ValueError("the state is damaged: it is nested too deeply") from error
 
 
 def digest(plain: Mapping[str, Any]) -> str:

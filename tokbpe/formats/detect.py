@@ -66,7 +66,8 @@ def find(source: str, *, name: str | None = None, merges: str | None = None) -> 
         format = format_of(start, path, named=name is not None, paired=merges is not None)
         if format is None:
             raise ValueError(f"{path}: this is no tokenizer that can be read: {READABLE}")
-        data = start + file.read()
+        with files.naming(path):
+            data = files.rest_of(file, start)
     known = tiktoken.known_of(path, name) if format == "tiktoken" else None
     return Found(format, path, data, merges, known)
 
@@ -87,7 +88,7 @@ def found_in(folder: str, name: str | None) -> tuple[str, str | None]:
 
 def opened(path: str) -> IO[bytes]:
     try:
-        return open(path, "rb")
+        return files.opened(path)
     except FileNotFoundError as error:
         names = ", ".join(KNOWN)
         raise FileNotFoundError(
@@ -144,21 +145,14 @@ def load(
         return of_two_files(found, special_tokens)
     with files.naming(found.path):
         if found.format == "tokbpe":
-            return of_artifact(found.data, engine, trust_pattern)
+            artifact.check_version(found.data[: artifact.LONGEST_FIRST_LINE])
+            return artifact.loaded(found.data, engine, trust_pattern)
         if found.format == "tiktoken":
             return tiktoken.loaded(found.data, found.known, pattern, special_tokens, engine)
         if found.format == "huggingface":
             return huggingface.loaded(found.data, trust_pattern)
         cuts = None if pattern is None or pattern == NO_PATTERN else patterns.get(pattern)
         return printable_json.loaded(found.data, cuts)
-
-
-def of_artifact(data: bytes, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
-    artifact.check_version(data[: artifact.LONGEST_FIRST_LINE])
-    try:
-        return artifact.loaded(data, engine, trust_pattern)
-    except TypeError as error:
-        raise ValueError(str(error)) from error
 
 
 def of_two_files(found: Found, special_tokens: Mapping[str, int] | None) -> Vocabulary:

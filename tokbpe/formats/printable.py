@@ -15,21 +15,9 @@ MOST_GAPS = 2**24
 def parsed(data: bytes) -> Any:
     """The value of a JSON file; ValueError where it is none, or an object has a key twice."""
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=without_doubles)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=arguments.without_doubles)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-
-
-def without_doubles(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, unless a key stands in it twice."""
-    found = dict(members)
-    if len(found) != len(members):
-        seen: set[str] = set()
-        for key, _ in members:
-            if key in seen:
-                raise ValueError(f"the key {key!r} stands twice in an object")
-            seen.add(key)
-    return found
 
 
 def checked_vocab(vocab: object) -> dict[str, Any]:
