@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tokbpe import PieceCounts, Tokenizer, backtracking, patterns
-from tokbpe.backtracking import Choice, Class, Repeat, Look
+from tokbpe.backtracking import Choice, Class, Look
 from tokbpe.expansion import parsed
 
 pytestmark = pytest.mark.core
@@ -282,12 +282,12 @@ def test_what_is_taken_grows_with_the_text():
             continue
         taken += 1
         one, other, end = chance.choice(WORDS), chance.choice(WORDS), chance.choice(("", "b", "x"))
-        for shape in (
-            lambda n: one * n,
-            lambda n: one * n + other * n,
-            lambda n: (one + other * n) * 3,
+        for template in (
+            lambda u, v, n: u * n,
+            lambda u, v, n: u * n + v * n,
+            lambda u, v, n: (u + v * n) * 3,
         ):
-            small, large = shape(24) + end, shape(96) + end
+            small, large = template(one, other, 24) + end, template(one, other, 96) + end
             few, many = steps(source, small)[0], steps(source, large)[0]
             assert many / len(large) < 2 * few / len(small) + 30, (source, large)
     assert taken > 100

@@ -1,7 +1,6 @@
 """Batches, pieces by their ids and ids by their pieces, counting."""
 
 from collections import Counter
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np

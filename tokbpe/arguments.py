@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -453,8 +453,16 @@ def ids(values: Iterable[int]) -> Iterable[int]:
     return values
 
 
+class ById(Protocol):
+    """Pieces by their ids, None for a gap."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, id: int, /) -> bytes | None: ...
+
+
 def known_piece(
-    value: object, position: int, pieces: Sequence[bytes | None], unknown: bytes | None = None
+    value: object, position: int, pieces: "ById", unknown: bytes | None = None
 ) -> bytes:
     """The bytes of an id that stands at `position`."""
     id = as_index(value)

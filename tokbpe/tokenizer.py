@@ -373,7 +373,8 @@ class Tokenizer(TokenizerFiles):
                 f"a vocabulary of {self.vocab_size} ids is too large for a tuple "
                 f"(at most {LARGEST_TUPLE}): use .items()"
             )
-        return self._decoder.pieces
+        pieces = self._decoder.pieces
+        return pieces if isinstance(pieces, tuple) else (*self._vocabulary.pieces(),)
 
     @property
     def vocabulary_bytes(self) -> bytes:

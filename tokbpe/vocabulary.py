@@ -24,6 +24,9 @@ from tokbpe.tables import MERGE_RULES
 ALGORITHM = 1
 
 SPECIAL_IDS = ("base", "first", "end")
+# Up to so many ids, and so many times the pieces, a table by id is small.
+FEW_IDS = 2**16
+MOST_GAPS_PER_PIECE = 16
 UNKNOWN = b"<UNK>"
 NORMALIZERS = ("NFC",)
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
@@ -156,6 +159,13 @@ class Vocabulary:
         for id, piece in self.pieces_beyond_alphabet():
             pieces[id] = piece
         return pieces
+
+    def by_id(self) -> tuple[bytes | None, ...] | tables.SparsePieces:
+        """The same, in a form that takes memory for the pieces, and not for many gaps."""
+        items = dict(self.items())
+        if len(self) > FEW_IDS + MOST_GAPS_PER_PIECE * len(items):
+            return tables.SparsePieces(items, len(self))
+        return tuple(self.pieces())
 
     def items(self) -> list[tuple[int, bytes]]:
         """Each id that has a meaning, in rising order, with its bytes: a special token's
