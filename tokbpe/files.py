@@ -48,8 +48,11 @@ def check_kind(status: os.stat_result, name: str) -> None:
 
 def rest_of(file: IO[bytes], start: bytes) -> bytes:
     """All bytes of a file of which so many are read; ValueError for more than LARGEST."""
-    data = start + file.read(LARGEST + 1 - len(start))
-    if len(data) > LARGEST:
+    data = b""
+    size = os.fstat(file.fileno()).st_size  # 0 for a pipe
+    if size <= LARGEST:
+        data = start + file.read(LARGEST + 1 - len(start))
+    if max(size, len(data)) > LARGEST:
         raise ValueError(f"the file has more than {LARGEST} bytes, which no such file needs")
     return data
 

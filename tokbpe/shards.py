@@ -317,21 +317,23 @@ def check_fields(plain: Mapping[str, Any]) -> None:
     for shard in plain["shards"]:
         if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
             raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
-        if os.path.basename(str(shard["name"])) != shard["name"]:
+        if os.path.basename(str(shard["name"])) != shard["name"] or "\0" in shard["name"]:
             raise ValueError(
                 f"a shard stands in the folder of its manifest, not at {shard['name']!r}"
             )
         for name in ("tokens", "documents"):
-            if type(shard[name]) is not int or shard[name] < 0:
+            if type(shard[name]) is not int or not 0 <= shard[name] <= arguments.HIGHEST_COUNT:
                 raise ValueError(
-                    f"{name} of a shard must be a whole number from 0 on, not {shard[name]!r}"
+                    f"{name} of a shard must be a whole number from 0 to "
+                    f"{arguments.HIGHEST_COUNT}, not {shard[name]!r}"
                 )
     names = [shard["name"] for shard in plain["shards"]]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the manifest has the shard {twice!r} twice")
     for name in ("tokens", "documents"):
-        if sum(shard[name] for shard in plain["shards"]) != plain[name]:
+        total = sum(shard[name] for shard in plain["shards"])
+        if total != plain[name] or total > arguments.HIGHEST_COUNT:
             raise ValueError(f"the {name} of the shards are not {plain[name]} together")
 
 

@@ -136,7 +136,7 @@ def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[
         count = math.prod(shape)
         end = start + count * np.dtype(dtype).itemsize
         if end > len(body):
-            raise ValueError(f"{name} of the shape {shape} does not fit into the file")
+            raise ValueError(f"{name} of the shape {shape!r:.100} does not fit into the file")
         arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape)
         start = end
     return arrays, body[start:]
