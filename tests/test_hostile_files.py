@@ -77,6 +77,11 @@ def changed_artifact(**changes):
     return sealed_artifact(json.dumps({**plain, **changes}).encode(), body)
 
 
+def own(source):
+    """A pattern of somebody's own, as plain data."""
+    return {"name": None, "sources": [source], "keep_gaps": True}
+
+
 def nested(levels):
     inner = value = {}
     for _ in range(levels):
@@ -252,27 +257,19 @@ READERS = {
             "id": (lambda: changed_artifact(special_tokens={"<e>": 2**32}), "from 0 to 4294967294"),
             "base": (lambda: changed_artifact(special_tokens={"<e>": 97}), "has the id 97"),
             "pattern": (
-                lambda: changed_artifact(
-                    pattern={"name": None, "sources": ["(a+)+b"], "keep_gaps": True}
-                ),
+                lambda: changed_artifact(pattern=own("(a+)+b")),
                 SLOW,
             ),
             "long": (
-                lambda: changed_artifact(
-                    pattern={"name": None, "sources": ["a" * 10**6], "keep_gaps": True}
-                ),
+                lambda: changed_artifact(pattern=own("a" * 10**6)),
                 SLOW,
             ),
             "classes": (
-                lambda: changed_artifact(
-                    pattern={"name": None, "sources": [r"\pL" * 1000], "keep_gaps": True}
-                ),
+                lambda: changed_artifact(pattern=own(r"\pL" * 1000)),
                 SLOW,
             ),
             "groups": (
-                lambda: changed_artifact(
-                    pattern={"name": None, "sources": ["(" * 4000], "keep_gaps": True}
-                ),
+                lambda: changed_artifact(pattern=own("(" * 4000)),
                 "is refused",
             ),
         },
@@ -284,7 +281,7 @@ READERS = {
             "id": (lambda: state(special_tokens={"<e>": 2**32}), "from 0 to 4294967294"),
             "cyclic": (lambda: state(merges=[[256, 256]]), "made by it or after it"),
             "pattern": (
-                lambda: state(pattern={"name": None, "sources": ["(a|a)*b"], "keep_gaps": True}),
+                lambda: state(pattern=own("(a|a)*b")),
                 SLOW,
             ),
         },
@@ -357,9 +354,7 @@ READERS = {
             "digits": (lambda: counts_file(about=b'{"a": %s}' % DIGITS.encode()), "digits"),
             "doubled": (lambda: counts_file(about=b'{"a": 1, "a": 1}'), "'a' stands twice"),
             "pattern": (
-                lambda: sealed_counts(
-                    pattern={"name": None, "sources": ["a+b"], "keep_gaps": True}
-                ),
+                lambda: sealed_counts(pattern=own("a+b")),
                 SLOW,
             ),
         },

@@ -18,6 +18,12 @@ def read(path: Path) -> bytes:
         return rest_of(file, b"")
 
 
+def named_read(path: Path) -> bytes:
+    """The same; the ValueError names the file."""
+    with naming(path):
+        return read(path)
+
+
 def opened(path: Path) -> IO[bytes]:
     """A file to read from, or a pipe, which is empty if nobody has it open to write to.
 

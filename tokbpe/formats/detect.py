@@ -159,7 +159,7 @@ def of_two_files(found: Found, special_tokens: Mapping[str, int] | None) -> Voca
     if found.merges is None:
         raise ValueError(f"{found.path}: this is GPT-2's vocab; its file of merges is needed, too")
     named = None if special_tokens is None else list(special_tokens)
-    merges = files.read(found.merges)
+    merges = files.named_read(found.merges)
     vocabulary = gpt2.loaded(found.path, found.data, found.merges, merges, named)
     for spelling, id in (special_tokens or {}).items():
         there = vocabulary.special_tokens[spelling]
