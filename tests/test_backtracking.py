@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tokbpe import PieceCounts, Tokenizer, backtracking, patterns
+from tokbpe import PieceCounts, Tokenizer, backtracking, cli, patterns
 from tokbpe.backtracking import Choice, Class, Look
 from tokbpe.expansion import parsed
 
@@ -301,3 +301,11 @@ def test_time_of_usual_patterns(source):
         start = time.process_time()
         patterns.cut(unit * 30_000 + end, pattern)
         assert time.process_time() - start < 2
+
+
+def test_on_the_command_line(tmp_path, capfd):
+    path = tmp_path / "own"
+    Tokenizer("aacaac", method="bpe", vocabulary_size=257, pattern=SLOW).save(path)
+    assert cli.main(["inspect", str(path)]) == 1
+    assert "say trust_pattern=True" in capfd.readouterr().err
+    assert cli.main(["inspect", str(path), "--trust-pattern"]) == 0
