@@ -295,9 +295,11 @@ class TokenizerCase:
         encoded = self.encoded(tokenizer)
         yield "encode", encoded
         for again in (
-            Tokenizer.from_state(json.loads(json.dumps(tokenizer.state(), sort_keys=True))),
+            Tokenizer.from_state(
+                json.loads(json.dumps(tokenizer.state(), sort_keys=True)), trust_pattern=True
+            ),
             Tokenizer.from_vocabulary(
-                artifact.loaded(artifact.dumped(tokenizer._vocabulary), engines.get())
+                artifact.loaded(artifact.dumped(tokenizer._vocabulary), engines.get(), True)
             ),
         ):
             assert again == tokenizer and again.state() == tokenizer.state()

@@ -120,7 +120,7 @@ def same(one, other, texts=TEXTS):
 
 def reloaded(tokenizer, folder, engine=None):
     tokenizer.save(folder / "tokenizer")
-    return Tokenizer.load(folder / "tokenizer", engine)
+    return Tokenizer.load(folder / "tokenizer", engine, trust_pattern=True)
 
 
 # What comes back

@@ -59,7 +59,8 @@ def test_types_are_as_written_and_linked(pages):
     assert "dtype[numpy.uint32]" not in page
     assert 'href="tokbpe/packing.html#Packed"' in page
     text = text_of(pages / "tokbpe.html")
-    assert "def load(cls, path: Path, engine: str | None = None) -> Tokenizer:" in text
+    load = "cls, path: Path, engine: str | None = None, trust_pattern: bool = False"
+    assert f"def load( {load}) -> Tokenizer:" in text
     assert "def to_huggingface(self, path: Path)" in text  # of a class without a page
     assert "source: Path | Iterable[Path], *, pattern: Any = ...," in text
     assert "allowed_special: Literal['all'] | " in text_of(pages / "tokbpe/compat.html")

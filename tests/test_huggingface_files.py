@@ -303,7 +303,7 @@ def written(tokenizer, path):
 def test_patterns_written_and_read(pattern, path):
     tokenizer = trained(pattern=pattern)
     written(tokenizer, path)
-    loaded = Tokenizer.from_huggingface(path)
+    loaded = Tokenizer.from_huggingface(path, trust_pattern=True)
     assert loaded == tokenizer and loaded.pattern == tokenizer.pattern
     same_ids_there(tokenizer, path, 30)
 

@@ -18,7 +18,7 @@ ROWS = (
     {"arguments", "files", "rows", "symbols", "unicode_9_table", "unicode_table"},
     {"ranks", "unicode"},
     {"expansion", "normalize", "progress", "unicode_generate"},
-    {"spellings"},
+    {"backtracking", "spellings"},
     {"patterns", "special"},
     {"reading", "tables"},
     {"reference"},

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -453,8 +453,16 @@ def ids(values: Iterable[int]) -> Iterable[int]:
     return values
 
 
+class ById(Protocol):
+    """Pieces by their ids, None for a gap."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, id: int, /) -> bytes | None: ...
+
+
 def known_piece(
-    value: object, position: int, pieces: Sequence[bytes | None], unknown: bytes | None = None
+    value: object, position: int, pieces: "ById", unknown: bytes | None = None
 ) -> bytes:
     """The bytes of an id that stands at `position`."""
     id = as_index(value)
@@ -468,3 +476,15 @@ def known_piece(
     if 0 <= id < len(pieces):
         raise ValueError(f"id {id} at position {position} is a gap: the vocabulary has no piece")
     raise ValueError(f"id {id} at position {position} is not from 0 to {len(pieces) - 1}")
+
+
+def without_doubles(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, unless a key stands in it twice."""
+    found = dict(members)
+    if len(found) != len(members):
+        seen: set[str] = set()
+        for key, _ in members:
+            if key in seen:
+                raise ValueError(f"the key {key!r} stands twice in an object")
+            seen.add(key)
+    return found

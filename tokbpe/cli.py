@@ -118,7 +118,7 @@ def train(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     if arguments.counts is not None and (arguments.pattern or arguments.special):
         arguments.wrong_use("--pattern and --special are those of the counts")
     check_new(arguments.output)
-    counts = None if arguments.counts is None else counts_of(arguments.counts)
+    counts = None if arguments.counts is None else counts_of(arguments)
     corpus = Corpus(arguments.files)
     start = time.perf_counter()
     options = {
@@ -193,9 +193,11 @@ def count(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     return iter(())
 
 
-def counts_of(path: str) -> PieceCounts:
+def counts_of(arguments: argparse.Namespace) -> PieceCounts:
     """What `count` wrote."""
-    return (PieceCounts.from_parquet if path.endswith(PARQUET) else PieceCounts.load)(path)
+    path = arguments.counts
+    read = PieceCounts.from_parquet if path.endswith(PARQUET) else PieceCounts.load
+    return read(path, trust_pattern=arguments.trust_pattern)
 
 
 def encode(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -417,7 +419,9 @@ def shard(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 
 
 def verify(arguments: argparse.Namespace) -> Iterator[str | bytes]:
-    tokenizer = None if arguments.tokenizer is None else Tokenizer.load(arguments.tokenizer)
+    tokenizer = None
+    if arguments.tokenizer is not None:
+        tokenizer = Tokenizer.load(arguments.tokenizer, trust_pattern=arguments.trust_pattern)
     shards = Shards(arguments.folder, tokenizer)
     shards.verify(progress=on_terminal(sys.stderr))
     facts = {
@@ -492,7 +496,7 @@ def said_by_itself(arguments: argparse.Namespace, path: str) -> Vocabulary:
             f"{path}: this file does not say all that a tokenizer is: see `tokbpe convert --help`, "
             "and convert it with --to tokbpe"
         )
-    return detect.load(found, engine=engines.get())
+    return detect.load(found, engine=engines.get(), trust_pattern=arguments.trust_pattern)
 
 
 def show_demo(arguments: argparse.Namespace) -> Iterator[str | bytes]:
@@ -566,7 +570,11 @@ def read_vocabulary(arguments: argparse.Namespace) -> tuple[detect.Found, Vocabu
     if problem is not None:
         arguments.wrong_use(f"{found.path}: {problem}")
     vocabulary = detect.load(
-        found, pattern=arguments.pattern, special_tokens=special or None, engine=engines.get()
+        found,
+        pattern=arguments.pattern,
+        special_tokens=special or None,
+        engine=engines.get(),
+        trust_pattern=arguments.trust_pattern,
     )
     return found, vocabulary
 

@@ -82,12 +82,12 @@ def checked(arrays: Arrays) -> Arrays:
 # The facts
 
 
-def checked_facts(facts: Any) -> dict[str, Any]:
+def checked_facts(facts: Any, trust_pattern: bool = False) -> dict[str, Any]:
     """ValueError, naming the field, for what are no facts about counts."""
     check_fields(facts, FACTS, "the facts")
     with field("pattern"):
         if facts["pattern"] is not None:
-            pattern_of(facts["pattern"])
+            pattern_of(facts["pattern"], trust_pattern)
     with field("special_tokens"):
         arguments.names(facts["special_tokens"], "they")
     with field("ordered"):
@@ -161,7 +161,7 @@ def save(path: files.Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
         np.savez(file, about=np.frombuffer(text, np.uint8), **parts)
 
 
-def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
+def load(path: files.Path, trust_pattern: bool = False) -> tuple[Arrays, dict[str, Any]]:
     """The counts of a file that `save` wrote, and the facts about them.
 
     ValueError for another file, for one of a newer version and for one that is damaged; OSError
@@ -169,10 +169,12 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
     """
     import zipfile
 
-    with open(os.fspath(path), "rb") as file, files.naming(path):
+    with files.opened(path) as file, files.naming(path):
         try:
             parts = stored_arrays(file)
-            about = json.loads(parts.pop("about").tobytes())
+            about = json.loads(
+                parts.pop("about").tobytes(), object_pairs_hook=arguments.without_doubles
+            )
             if not isinstance(about, dict):
                 raise ValueError("their facts are no mapping")
         except (*DAMAGE, zipfile.BadZipFile) as error:
@@ -188,7 +190,7 @@ def load(path: files.Path) -> tuple[Arrays, dict[str, Any]]:
         del about["version"]
         return checked(
             Arrays(*(array.astype(array.dtype.newbyteorder("=")) for array in parts.values()))
-        ), checked_facts(about)
+        ), checked_facts(about, trust_pattern)
 
 
 def stored_arrays(file: IO[bytes]) -> dict[str, Any]:
@@ -263,7 +265,9 @@ class Table(NamedTuple):
     facts: dict[str, Any] | None
 
 
-def load_parquet(sources: Sequence[files.Path]) -> tuple[Arrays, list[Table], bool]:
+def load_parquet(
+    sources: Sequence[files.Path], trust_pattern: bool = False
+) -> tuple[Arrays, list[Table], bool]:
     """The counts of files, or of folders of files, in the order of `first`; the table of each
     file, in this order; and whether there is one. Pieces may repeat.
 
@@ -274,7 +278,7 @@ def load_parquet(sources: Sequence[files.Path]) -> tuple[Arrays, list[Table], bo
     if not names:
         folders = ", ".join(map(os.fsdecode, sources))
         raise ValueError(f"there are no files in {folders}" if folders else "no files are given")
-    tables = [read_table(name) for name in names]
+    tables = [read_table(name, trust_pattern) for name in names]
     places = [table.first for table in tables if table.first is not None]
     if len(places) < len(tables):
         return joined([table.arrays for table in tables]), tables, False
@@ -290,10 +294,10 @@ def place(first: Any) -> int:
     return int(first[0]) if len(first) else 0
 
 
-def read_table(name: str) -> Table:
+def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
     pq = parquet()
-    with open(name, "rb") as file, naming(name):
+    with files.opened(name) as file, naming(name):
         content = pq.ParquetFile(file).read()
         data, ends = flat(column(content, "piece").combine_chunks())
         arrays = Arrays(data, ends, column(content, "count").to_numpy())
@@ -310,7 +314,7 @@ def read_table(name: str) -> Table:
             first = column(content, "first").to_numpy()
         facts = (content.schema.metadata or {}).get(METADATA)
         if facts is not None:
-            facts = json.loads(facts)
+            facts = json.loads(facts, object_pairs_hook=arguments.without_doubles)
             if not isinstance(facts, dict):
                 raise ValueError("the facts must be a mapping")
             expected = facts.pop("sha256", None)
@@ -319,7 +323,7 @@ def read_table(name: str) -> Table:
                     "the file is damaged, or was changed: its columns and facts do not have their "
                     f"checksum; who changes it must leave out the metadata {METADATA.decode()!r}"
                 )
-            checked_facts(facts)
+            checked_facts(facts, trust_pattern)
     return Table(name, arrays, first, facts)
 
 
@@ -365,10 +369,18 @@ def check_places(
 def files_of(path: str) -> list[str]:
     """A file, or the files of a folder and its folders; as others, without what begins with `.` or
     `_`."""
-    if not os.path.isdir(path):
-        return [path]
-    names = sorted(name for name in os.listdir(path) if name[0] not in "._")
-    return [file for name in names for file in files_of(os.path.join(path, name))]
+    found = []
+    waiting = [path]
+    while waiting:
+        name = waiting.pop()
+        if not os.path.isdir(name):
+            found.append(name)
+        elif name != path and os.path.islink(name):
+            raise OSError(errno.ELOOP, "this is a link to a folder, and none is followed", name)
+        else:
+            names = sorted(inner for inner in os.listdir(name) if inner[0] not in "._")
+            waiting += [os.path.join(name, inner) for inner in reversed(names)]
+    return found
 
 
 def column(table: Any, name: str) -> Any:
@@ -411,7 +423,8 @@ def naming(name: str) -> Iterator[None]:
     """Errors of pyarrow as ours, with the name of the file."""
     import pyarrow as pa
 
-    try:
-        yield
-    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
-        raise ValueError(f"{name}: {error}") from error
+    with files.naming(name):
+        try:
+            yield
+        except (TypeError, OSError, pa.ArrowException) as error:
+            raise ValueError(str(error)) from error

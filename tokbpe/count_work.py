@@ -190,7 +190,8 @@ class Settings:
     def from_plain(
         cls, plain: Mapping[str, Any], engine: str | None, memory_bytes: int | None = None
     ) -> "Settings":
-        pattern = None if plain["pattern"] is None else pattern_of(plain["pattern"])
+        """The settings of facts, which were checked if they come from a file."""
+        pattern = None if plain["pattern"] is None else pattern_of(plain["pattern"], True)
         return cls.of(pattern, plain["special_tokens"], engine, memory_bytes)
 
 

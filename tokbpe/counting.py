@@ -478,13 +478,17 @@ class PieceCounts(Mapping[bytes, int]):
         count_files.save(path, arrays, self._facts(about))
 
     @classmethod
-    def load(cls, path: files.Path, engine: str | None = None) -> "PieceCounts":
+    def load(
+        cls, path: files.Path, engine: str | None = None, trust_pattern: bool = False
+    ) -> "PieceCounts":
         """The counts of a file that `save` wrote.
 
-        ValueError for another file, for one of a newer version, and for one that is damaged;
-        OSError if it cannot be read.
+        trust_pattern: whether to take a pattern of any time, as in `Tokenizer.load`.
+
+        ValueError for another file, for one of a newer version, for one that is damaged, and for
+        such a pattern; OSError if it cannot be read.
         """
-        return cls._from_parts(*count_files.load(path), engine)
+        return cls._from_parts(*count_files.load(path, trust_pattern), engine)
 
     def to_parquet(self, path: files.Path, *, part: int = 0) -> None:
         """Write the counts to a new Parquet file: `piece` BINARY, `count` INT64, `first` INT64.
@@ -519,18 +523,22 @@ class PieceCounts(Mapping[bytes, int]):
         pattern: Any = NOT_GIVEN,
         special_tokens: Any = NOT_GIVEN,
         engine: str | None = None,
+        trust_pattern: bool = False,
     ) -> "PieceCounts":
         """The counts of a Parquet file, a folder of such files, or several of them, added up.
 
         pattern, special_tokens: of files that `to_parquet` did not write, and which therefore do
             not say how the pieces were made. Those of files that do may be given, too.
+        trust_pattern: whether to take a pattern of any time, as in `Tokenizer.load`.
 
         Pieces stand in the order of the column `first`, the least of each; without it they have
         none, and the tie rule "first" is refused. ValueError, naming the file, the column and the
         row, for what are no counts; and naming the files that have the same `first`, as parts of
         a corpus have that were written as the same `part`.
         """
-        arrays, tables, ordered = count_files.load_parquet(reading.sources(listed(source), False))
+        arrays, tables, ordered = count_files.load_parquet(
+            reading.sources(listed(source), False), trust_pattern
+        )
         settings = cls._settings_of(tables, pattern, special_tokens, engine)
         record = Record()
         pruned = 0

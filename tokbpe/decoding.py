@@ -7,6 +7,7 @@ from typing import Any
 from tokbpe import arguments
 from tokbpe.engines import Engine
 from tokbpe.symbols import MARKER
+from tokbpe.tables import SparsePieces
 from tokbpe.vocabulary import UNKNOWN, Vocabulary
 
 
@@ -16,7 +17,7 @@ class DocumentDecoder:
     def __init__(self, vocabulary: Vocabulary, engine: Engine) -> None:
         self.vocabulary = vocabulary
         self.engine = engine
-        self.pieces = tuple(vocabulary.pieces())
+        self.pieces = vocabulary.by_id()
         self.unknown = None if vocabulary.unknown is None else UNKNOWN
 
     def decode(
@@ -83,6 +84,9 @@ class DocumentDecoder:
         return self.table({})
 
     def table(self, instead: Mapping[int, bytes]) -> Any:
+        if isinstance(self.pieces, SparsePieces):
+            sparse = SparsePieces({**self.pieces.pieces, **instead}, len(self.pieces))
+            return self.engine.decoding_table(sparse, self.unknown)
         pieces = list(self.pieces)
         for id, piece in instead.items():
             pieces[id] = piece

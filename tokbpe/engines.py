@@ -12,6 +12,7 @@ from tokbpe import arguments
 from tokbpe.arguments import Buffer, Document, Documents, Pair
 from tokbpe.patterns import Pattern
 from tokbpe.ranks import Pieces
+from tokbpe.tables import SparsePieces
 
 NAMES = ("fast", "reference")
 VARIABLE = "TOKBPE_ENGINE"
@@ -89,7 +90,7 @@ class Engine(Protocol):
     ) -> int: ...
 
     def decoding_table(
-        self, vocabulary: Iterable[bytes | None], unknown: bytes | None = ...
+        self, vocabulary: Iterable[bytes | None] | SparsePieces, unknown: bytes | None = ...
     ) -> Any: ...
 
     def decode(self, ids: Iterable[int], table: Any) -> bytes: ...

@@ -9,10 +9,20 @@ import functools
 import re
 import sys
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import accumulate
+from typing import Any, TypeVar
 
 from tokbpe import unicode
 from tokbpe.unicode import Ranges, complement, intersection, merged
+
+# What `re` reads patterns with.
+if sys.version_info >= (3, 11):
+    parser: Any = re._parser  # type: ignore[attr-defined]
+else:
+    import sre_parse as parser
+
+Made = TypeVar("Made")
 
 GLOBAL_FLAGS = re.compile(r"\(\?([A-Za-z]+)\)")
 GROUP_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?:")
@@ -31,15 +41,27 @@ TEXT_EDGES = {"A": r"\A", "Z": r"\Z", "z": r"\Z"}
 CONTROLS = {"a": 0x07, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 FLAG_NUMBERS = {"i": 0, "m": int(re.MULTILINE), "s": int(re.DOTALL)}
 
+ENDLESS = int(parser.MAXREPEAT)
+
 # Possessive quantifiers and atomic groups came to `re` with Python 3.11.
 HAS_POSSESSIVE = sys.version_info >= (3, 11)
 
 
 def compiled(source: str) -> re.Pattern[str]:
     """The regular expression for Python's `re`; ValueError, with the place, for one that is bad."""
+    return expanded(source, re.compile)
+
+
+def parsed(source: str) -> Any:
+    """The regular expression as `re` reads it, a tree; ValueError as of `compiled`."""
+    return expanded(source, parser.parse)
+
+
+def expanded(source: str, use: Callable[[str, int], Made]) -> Made:
+    """What is made of the text for `re` and its flags."""
     expansion = Expansion(source)
     try:
-        return re.compile("".join(expansion.parts), expansion.flags)
+        return use("".join(expansion.parts), expansion.flags)
     except re.error as error:
         raise expansion.refusal(error.msg, expansion.place(error.pos)) from None
     except (OverflowError, RecursionError) as error:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from typing import IO, TypeAlias
 
@@ -12,21 +13,66 @@ Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file; ValueError for more than LARGEST, as of a file without an end."""
-    with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
+    """The bytes of a file; ValueError for more than LARGEST."""
+    with opened(path) as file:
+        return rest_of(file, b"")
+
+
+def named_read(path: Path) -> bytes:
+    """The same; the ValueError names the file."""
+    with naming(path):
+        return read(path)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A file to read from, or a pipe, which is empty if nobody has it open to write to.
+
+    OSError for a device, which may never come to an end.
+    """
+    return open(os.fspath(path), "rb", opener=without_waiting)  # not a number, an open file
+
+
+def without_waiting(name: str, flags: int) -> int:
+    """Opened, also if it is a pipe that nobody writes to."""
+    check_kind(os.stat(name), name)  # to open a device may do something
+    if not hasattr(os, "O_NONBLOCK"):
+        return os.open(name, flags)
+    descriptor = os.open(name, flags | os.O_NONBLOCK)
+    try:
+        check_kind(os.fstat(descriptor), name)
+        os.set_blocking(descriptor, True)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_kind(status: os.stat_result, name: str) -> None:
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        raise OSError(errno.EINVAL, "this is a device, and no file", name)
+
+
+def rest_of(file: IO[bytes], start: bytes) -> bytes:
+    """All bytes of a file of which so many are read; ValueError for more than LARGEST."""
+    data = b""
+    size = os.fstat(file.fileno()).st_size  # 0 for a pipe
+    if size <= LARGEST:
+        data = start + file.read(LARGEST + 1 - len(start))
+    if max(size, len(data)) > LARGEST:
         raise ValueError(f"the file has more than {LARGEST} bytes, which no such file needs")
     return data
 
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A ValueError that is raised inside names the file."""
+    """A ValueError that is raised inside names the file; so does one for what is nested so deeply
+    that Python cannot follow."""
     try:
         yield
     except ValueError as error:
         raise ValueError(f"{os.fsdecode(path)}: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"{os.fsdecode(path)}: what it holds is nested too deeply") from error
 
 
 def publish(path: Path, data: bytes) -> None:

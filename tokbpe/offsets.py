@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokbpe import arguments
 from tokbpe.encoding import DocumentEncoder, Finder, Frame, Part
 from tokbpe.symbols import MARKER, symbols
+from tokbpe.tables import SparsePieces
 
 LONGEST_CHARACTER = 4
 
@@ -68,12 +69,17 @@ class Locator:
     """
 
     def __init__(
-        self, encoder: DocumentEncoder, pieces: Sequence[bytes | None], table: Any
+        self, encoder: DocumentEncoder, pieces: Sequence[bytes | None] | SparsePieces, table: Any
     ) -> None:
         self.encoder = encoder
         self.table = table
         self.vocabulary = encoder.vocabulary
         marker = MARKER if self.vocabulary.unit == "word" else b""
+        # The ids that have widths; None: all, from 0 on.
+        self.known: NDArray[np.int64] | None = None
+        if isinstance(pieces, SparsePieces):
+            self.known = np.array([*pieces.pieces], np.int64)
+            pieces = [*pieces.pieces.values()]
         widths = [len((piece or b"").removesuffix(marker)) for piece in pieces]
         self.widths = np.array(widths, np.int64)
 
@@ -134,7 +140,11 @@ class Locator:
         if joined != part.given:
             raise changed(part.given, joined, start - added, "encoding")
         # A prefix space is none of the text: the first token is that much shorter.
-        return np.maximum(end_to_end(self.widths[ids]) - added, 0)
+        return np.maximum(end_to_end(self.widths[self.places(ids)]) - added, 0)
+
+    def places(self, ids: Any) -> Any:
+        """Where the widths of ids stand."""
+        return ids if self.known is None else np.searchsorted(self.known, ids)
 
     def symbol_spans(self, data: bytes, ids: list[int]) -> NDArray[np.int64]:
         """The spans of tokens of characters, of which unknown ones have no bytes of their own."""
@@ -146,7 +156,7 @@ class Locator:
             end = place + len(piece)
             while place < end:
                 id = next(rest)
-                width = self.widths[id]
+                width = self.widths[self.places(id)]
                 if id == self.vocabulary.unknown:
                     width = len(symbols(data[place : place + LONGEST_CHARACTER], "character")[0])
                 spans.append((place, place + width))

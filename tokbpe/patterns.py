@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokbpe import arguments, spellings
+from tokbpe import arguments, backtracking, spellings
 from tokbpe.expansion import compiled
 
 
@@ -184,6 +184,23 @@ def checked(pattern: Pattern) -> Pattern:
     return pattern
 
 
+def of_file(pattern: Pattern, trust_pattern: bool = False) -> Pattern:
+    """A pattern that stands in a file, as `get` has it.
+
+    ValueError, before anything is split by it, for one that could take time that grows faster
+    than the text, unless it is trusted.
+    """
+    if (pattern.sources, pattern.keep_gaps) not in SPELLED and not trust_pattern:
+        why = backtracking.why_slow(pattern.sources)
+        if why is not None:
+            raise ValueError(
+                f"pattern {' and '.join(pattern.sources)!r:.200} is refused, since it comes from "
+                "a file and the time that it takes may grow faster than a text does: "
+                f"{why}. If you trust it, say trust_pattern=True"
+            )
+    return get(pattern)
+
+
 # Elsewhere
 
 
@@ -203,11 +220,13 @@ def from_tiktoken(pat_str: str) -> Pattern:
     return get(Pattern(None, (source,), keep_gaps=covered is not None))
 
 
-def from_huggingface(sources: Sequence[str], keep_gaps: bool) -> Pattern:
+def from_huggingface(
+    sources: Sequence[str], keep_gaps: bool, trust_pattern: bool = False
+) -> Pattern:
     """The pattern that regular expressions of Hugging Face stand for, each of a Split of its own.
 
     `keep_gaps`: the behavior is Isolated; otherwise it is Removed, and inverted. ValueError, as by
-    `get`, and with the place for what means something else to Hugging Face.
+    `of_file`, and with the place for what means something else to Hugging Face.
     """
     pattern = Pattern(None, tuple(sources), keep_gaps)
     if pattern.sources not in spellings.NOT_FOR_HUGGING_FACE:
@@ -216,7 +235,7 @@ def from_huggingface(sources: Sequence[str], keep_gaps: bool) -> Pattern:
             return known
     for source in pattern.sources:
         spellings.read_from_hugging_face(source)
-    return get(pattern)
+    return of_file(pattern, trust_pattern)
 
 
 def to_tiktoken(pattern: Pattern) -> str:

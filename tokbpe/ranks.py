@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 
 LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,10})\r?")
-HIGHEST_RANK = 2**24 - 1  # a short file must not ask for gigabytes
+HIGHEST_RANK = 2**24 - 1
+MOST_GAPS = 2**20  # ids without a piece: a short file must not ask for gigabytes
 
 
 class Pieces(tuple[bytes | None, ...]):
@@ -51,10 +52,21 @@ def read_ranks(data: bytes) -> Pieces:
         raise ValueError(
             f"the single byte 0x{missing[0]:02x} has no rank; {len(missing)} have none"
         )
+    check_gaps(max(lines), len(lines))
     pieces: list[bytes | None] = [None] * (max(lines) + 1)
     for piece, rank in ranks.items():
         pieces[rank] = piece
     return Pieces(pieces)
+
+
+def check_gaps(highest: int, count: int) -> None:
+    """ValueError for too many ids without a piece, for a table by id."""
+    gaps = highest + 1 - count
+    if gaps > MOST_GAPS:
+        raise ValueError(
+            f"the highest id is {highest}, so that {gaps} ids have no piece; at most {MOST_GAPS} "
+            "may lack one"
+        )
 
 
 def cut_pieces(blob: bytes, sizes: Sequence[int]) -> Pieces:

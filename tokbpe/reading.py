@@ -110,10 +110,13 @@ def opened(source: Source) -> AbstractContextManager[Any]:
     return open(os.fspath(source), "rb")
 
 
-def blocks(file: Any, separation: Separation, size: int, cut: Cut | None) -> Iterator[Block]:
+def blocks(
+    file: Any, separation: Separation, size: int, cut: Cut | None, most: int | None = None
+) -> Iterator[Block]:
     """A file in blocks of about so many bytes, larger only where nothing smaller can be cut.
 
     cut: finds where a document can be cut; None: each one stays whole.
+    most: a document that has more bytes need not end, since nobody wants it; None for any size.
     """
     rest = b""
     number = start = 0
@@ -132,6 +135,9 @@ def blocks(file: Any, separation: Separation, size: int, cut: Cut | None) -> Ite
                 yield Block([rest[:place]], number, start, last=False)
                 rest = rest[place:]
                 start += place
+            elif most is not None and len(rest) > most + separation.overlap:
+                yield Block([rest], number)
+                return
             elif len(rest) > MOST_BYTES:
                 raise too_large(number, start, cut)
     if rest or separation.separator is None:

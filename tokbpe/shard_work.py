@@ -460,6 +460,8 @@ def read_shard(job: Job, name: str) -> tuple[Shard, Place]:
     files are not what they were."""
     record = read_record(job, name)
     shard = Shard(**record["shard"])
+    if shard.name != name:  # other files would be taken for it, and removed with it
+        raise ValueError(f"{record_path(job, name)}: this is the record of {shard.name!r}")
     shard.check(job.folder, np.dtype(job.dtype))
     return shard, Place(*record["place"])
 

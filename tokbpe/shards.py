@@ -91,7 +91,7 @@ def check_array(path: str, count: int, dtype: "np.dtype[Any]") -> None:
     expected = written.HEADER_BYTES + count * dtype.itemsize
     if size != expected:
         raise ValueError(f"{path}: the file has {size} bytes, not {expected}")
-    with open(path, "rb") as file:
+    with files.opened(path) as file:
         if file.read(written.HEADER_BYTES) != written.header(dtype, count):
             raise ValueError(
                 f"{path}: the file is damaged: its header is not that of an array of {count} "
@@ -104,7 +104,7 @@ def mapped(path: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     if not count:
         return np.empty(0, dtype)
     try:
-        with open(path, "rb") as file, files.naming(path):  # which may be shorter now
+        with files.opened(path) as file, files.naming(path):  # which may be shorter now
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **NOT_KEPT_OPEN)
             return np.frombuffer(data, dtype, count, written.HEADER_BYTES)
     except OSError as error:
@@ -274,7 +274,7 @@ class Shards:
         found = hashlib.sha256()
         size = self.manifest["vocab_size"]
         check_array(self._path(name), count, dtype)  # once more: it may have changed
-        with open(self._path(name), "rb") as file:
+        with files.opened(self._path(name)) as file:
             file.seek(written.HEADER_BYTES)
             while data := file.read(CHUNK_BYTES):
                 found.update(data)
@@ -317,21 +317,23 @@ def check_fields(plain: Mapping[str, Any]) -> None:
     for shard in plain["shards"]:
         if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
             raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
-        if os.path.basename(str(shard["name"])) != shard["name"]:
+        if os.path.basename(str(shard["name"])) != shard["name"] or "\0" in shard["name"]:
             raise ValueError(
                 f"a shard stands in the folder of its manifest, not at {shard['name']!r}"
             )
         for name in ("tokens", "documents"):
-            if type(shard[name]) is not int or shard[name] < 0:
+            if type(shard[name]) is not int or not 0 <= shard[name] <= arguments.HIGHEST_COUNT:
                 raise ValueError(
-                    f"{name} of a shard must be a whole number from 0 on, not {shard[name]!r}"
+                    f"{name} of a shard must be a whole number from 0 to "
+                    f"{arguments.HIGHEST_COUNT}, not {shard[name]!r}"
                 )
     names = [shard["name"] for shard in plain["shards"]]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the manifest has the shard {twice!r} twice")
     for name in ("tokens", "documents"):
-        if sum(shard[name] for shard in plain["shards"]) != plain[name]:
+        total = sum(shard[name] for shard in plain["shards"])
+        if total != plain[name] or total > arguments.HIGHEST_COUNT:
             raise ValueError(f"the {name} of the shards are not {plain[name]} together")
 
 

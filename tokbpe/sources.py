@@ -6,6 +6,7 @@ listed is an error.
 """
 
 import bisect
+import codecs
 import errno
 import glob
 import gzip
@@ -30,11 +31,14 @@ PARQUET = ".parquet"
 GZIP = ".gz"
 ZSTANDARD = ".zst"
 TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+# Of JSON for a byte of a text.
+LONGEST_ESCAPE = 6
 # Rows of a Parquet file that are texts of Python at a time.
 ROWS = 256
 # Of a .zst file at a time: each byte may stand for 32 KB.
 ZSTANDARD_BYTES = 2**12
 NOT_READ = 2**63 - 1
+DECODER = json.JSONDecoder(object_pairs_hook=arguments.without_doubles)
 
 
 class Source(Protocol):
@@ -119,7 +123,7 @@ class Files:
 
     def _documents(self, entry: Listed) -> Iterator[Text]:
         if has_records(entry.path):
-            yield from records_in(entry, self._field)
+            yield from records_in(entry, self._field, self._most)
             return
         with contents(entry) as data:
             yield from texts(data, self._separation, self._most)
@@ -193,12 +197,14 @@ def found(path: str) -> list[Listed]:
 
 def files_below(path: str) -> Iterator[str]:
     """A file, or those in a folder and in its folders, in the order of their names."""
-    if not stat.S_ISDIR(unlinked(path).st_mode):
-        yield path
-        return
-    for name in sorted(os.listdir(path)):
-        if not name.startswith("."):
-            yield from files_below(os.path.join(path, name))
+    waiting = [path]
+    while waiting:
+        path = waiting.pop()
+        if not stat.S_ISDIR(unlinked(path).st_mode):
+            yield path
+            continue
+        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+        waiting += [os.path.join(path, name) for name in reversed(names)]
 
 
 def matching(pattern: str) -> list[str]:
@@ -207,7 +213,11 @@ def matching(pattern: str) -> list[str]:
     while glob.has_magic(root):
         root = os.path.dirname(root)
     names = []
-    for name in glob.glob(pattern, recursive=True):
+    try:
+        matches = glob.glob(pattern, recursive=True)
+    except RecursionError as error:
+        raise ValueError(f"{pattern}: the folders are nested too deeply for a pattern") from error
+    for name in matches:
         part = name
         while len(part) > len(root):
             status = unlinked(part)
@@ -341,44 +351,50 @@ def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes
     if separation.separator is None:
         yield file.read(-1 if most is None else most + 1)
         return
-    for block in reading.blocks(file, separation, BLOCK_BYTES, None):
+    for block in reading.blocks(file, separation, BLOCK_BYTES, None, most):
         yield from block.texts
 
 
-def records_in(entry: Listed, field: str) -> Iterator[Text]:
-    """The documents of a file that has records."""
+def records_in(entry: Listed, field: str, most: int | None = None) -> Iterator[Text]:
+    """The documents of a file that has records.
+
+    most: no document is wanted that has more bytes; None for any size.
+    """
     with contents(entry) as data:
-        yield from records(data, entry.path, field)
+        yield from records(data, entry.path, field, most)
 
 
-def records(file: Any, path: str, field: str) -> Iterator[Text]:
+def records(file: Any, path: str, field: str, most: int | None = None) -> Iterator[Text]:
     """The same of a file that is open."""
     kind, _ = kind_of(path)
-    return json_lines(file, field) if kind in JSON_LINES else parquet_rows(file, field)
+    return json_lines(file, field, most) if kind in JSON_LINES else parquet_rows(file, field)
 
 
-def json_lines(file: Any, field: str) -> Iterator[str]:
+def json_lines(file: Any, field: str, most: int | None = None) -> Iterator[str]:
     """A field of each line, which is a JSON object; blank lines may only be the last ones."""
     number = blank = 0
-    lines = iter(lambda: file.readline(MOST_BYTES + 1), b"")
+    longest = MOST_BYTES if most is None else min(MOST_BYTES, LONGEST_ESCAPE * most + BLOCK_BYTES)
+    lines = iter(lambda: file.readline(longest + 1), b"")
     try:
         for number, line in enumerate(lines, 1):
+            if number == 1 and line.startswith(codecs.BOM_UTF8):
+                raise ValueError("a byte order mark stands before it, where JSON has none")
             if not line.strip():
                 blank = blank or number
             elif blank:
                 raise ValueError("this line is blank, and others follow")
             else:
-                yield field_of(line, field)
+                yield field_of(line, field, longest)
     except ValueError as error:
         raise ValueError(f"line {blank or number}: {error}") from error
 
 
-def field_of(line: bytes, field: str) -> str:
+def field_of(line: bytes, field: str, longest: int) -> str:
     """The text of a field in a line of JSON."""
-    if len(line) > MOST_BYTES:
-        raise ValueError(f"the line has more than {MOST_BYTES} bytes")
+    if len(line) > longest:
+        raise ValueError(f"the line has more than {longest} bytes")
     try:
-        values = json.loads(line.decode("utf-8"))
+        values = DECODER.decode(line.decode("utf-8"))
     except RecursionError as error:
         raise ValueError(f"the JSON is nested too deeply: {error}") from error
     except ValueError as error:
@@ -397,7 +413,7 @@ def parquet_rows(file: Any, field: str) -> Iterator[Text]:
     """A column of a Parquet file: texts, or bytes."""
     row = 0
     try:
-        table = parquet().ParquetFile(file if file.seekable() else io.BytesIO(file.read()))
+        table = parquet().ParquetFile(file if file.seekable() else in_memory(file))
         check_column(table.schema_arrow, field)
         for batch in table.iter_batches(ROWS, columns=[field]):
             column = batch.column(0)
@@ -410,6 +426,14 @@ def parquet_rows(file: Any, field: str) -> Iterator[Text]:
         if error.errno is not None:
             raise
         raise ValueError(str(error)) from error  # of pyarrow, for damage
+
+
+def in_memory(file: Any) -> io.BytesIO:
+    """What a file holds that can only be read from its start."""
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"the table has more than {MOST_BYTES} bytes")
+    return io.BytesIO(data)
 
 
 def check_column(schema: Any, name: str) -> None:

@@ -16,7 +16,7 @@ def plain(vocabulary: Vocabulary) -> dict[str, Any]:
     return {"version": VERSION, "sha256": digest(data), "vocabulary": data}
 
 
-def vocabulary(state: Mapping[str, Any]) -> Vocabulary:
+def vocabulary(state: Mapping[str, Any], trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of a state. ValueError for one that is damaged or of a newer version."""
     if not isinstance(state, Mapping):
         raise TypeError(f"a state must be a mapping, not {arguments.type_name(state)}")
@@ -26,12 +26,14 @@ def vocabulary(state: Mapping[str, Any]) -> Vocabulary:
         raise ValueError(f"the state has version {state['version']!r}; this tokbpe reads {VERSION}")
     if not isinstance(state["vocabulary"], Mapping):
         raise ValueError("the state is damaged: its vocabulary is no mapping")
-    if digest(state["vocabulary"]) != state["sha256"]:
-        raise ValueError("the state is damaged: its vocabulary does not have its sha256")
     try:
-        return Vocabulary.from_plain(state["vocabulary"])
+        if digest(state["vocabulary"]) != state["sha256"]:
+            raise ValueError("the state is damaged: its vocabulary does not have its sha256")
+        return Vocabulary.from_plain(state["vocabulary"], trust_pattern)
     except TypeError as error:
         raise ValueError(f"the state is damaged: {error}") from error
+    except RecursionError as error:
+        raise ValueError("the state is damaged: it is nested too deeply") from error
 
 
 def digest(plain: Mapping[str, Any]) -> str:

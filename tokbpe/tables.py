@@ -184,15 +184,29 @@ def merge_half(value: object, rank: int, known: set[int]) -> int:
     return id
 
 
+class SparsePieces:
+    """Pieces by their ids, most of which have none."""
+
+    def __init__(self, pieces: Mapping[int, bytes], size: int) -> None:
+        self.pieces = dict(sorted(pieces.items()))
+        self.size = size  # the highest id + 1
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, id: int) -> bytes | None:
+        return self.pieces.get(id)
+
+
 class DecodingTable(NamedTuple):
     """What `decode` looks up."""
 
-    pieces: tuple[bytes | None, ...]
+    pieces: tuple[bytes | None, ...] | SparsePieces
     unknown: bytes | None
 
 
 def decoding_table(
-    vocabulary: Iterable[bytes | None], unknown: bytes | None = None
+    vocabulary: Iterable[bytes | None] | SparsePieces, unknown: bytes | None = None
 ) -> DecodingTable:
     """Prepare `decode`: the bytes of each id, None for an id without meaning.
 
@@ -200,6 +214,8 @@ def decoding_table(
     """
     if unknown is not None and not isinstance(unknown, bytes):
         raise TypeError(f"unknown must be bytes or None, not {arguments.type_name(unknown)}")
+    if isinstance(vocabulary, SparsePieces):
+        return DecodingTable(vocabulary, unknown)
     pieces = tuple(vocabulary)
     for id, piece in enumerate(pieces):
         if piece is not None and not isinstance(piece, bytes):

@@ -373,7 +373,8 @@ class Tokenizer(TokenizerFiles):
                 f"a vocabulary of {self.vocab_size} ids is too large for a tuple "
                 f"(at most {LARGEST_TUPLE}): use .items()"
             )
-        return self._decoder.pieces
+        pieces = self._decoder.pieces
+        return pieces if isinstance(pieces, tuple) else (*self._vocabulary.pieces(),)
 
     @property
     def vocabulary_bytes(self) -> bytes:
@@ -1145,12 +1146,14 @@ class Tokenizer(TokenizerFiles):
         return states.plain(self._vocabulary)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], engine: str | None = None) -> "Tokenizer":
+    def from_state(
+        cls, state: Mapping[str, Any], engine: str | None = None, trust_pattern: bool = False
+    ) -> "Tokenizer":
         """The tokenizer of such data. ValueError for data that are damaged or of a newer
-        version."""
-        return cls.from_vocabulary(states.vocabulary(state), engine)
+        version, and for a pattern as in `load`."""
+        return cls.from_vocabulary(states.vocabulary(state, trust_pattern), engine)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Attributes of the tokenizer that is made stand behind what makes it.
         kept = {"_cache_bytes": self._cache_bytes}
-        return type(self).from_state, (self.state(), self._engine_name), kept
+        return type(self).from_state, (self.state(), self._engine_name, True), kept

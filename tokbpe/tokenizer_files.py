@@ -47,13 +47,20 @@ class TokenizerFiles:
         artifact.save(self._vocabulary, path)
 
     @classmethod
-    def load(cls: type[Made], path: Path, engine: str | None = None) -> Made:
+    def load(
+        cls: type[Made], path: Path, engine: str | None = None, trust_pattern: bool = False
+    ) -> Made:
         """The tokenizer of a file that `save` wrote.
 
-        ValueError for another file, for one of a newer version, and for one of which any byte
-        has changed; OSError if it cannot be read.
+        trust_pattern: whether to take a pattern for which the time of splitting may grow faster
+            than the text, with the square of its length or worse. Patterns that have a name, and
+            those that repeat a class and do not go back behind it, are taken anyway.
+
+        ValueError for another file, for one of a newer version, for one of which any byte has
+        changed, and for such a pattern, telling why; OSError if it cannot be read.
         """
-        return cls.from_vocabulary(artifact.load(path, engines.get(engine)), engine)
+        vocabulary = artifact.load(path, engines.get(engine), trust_pattern)
+        return cls.from_vocabulary(vocabulary, engine)
 
     def to_json(self: Whole, path: Path) -> None:
         """Write `{"vocab": {piece: id}, "merges": [[left, right], ...]}`, in the printable
@@ -183,15 +190,18 @@ class TokenizerFiles:
         huggingface.save(self._vocabulary, path, self._engine)
 
     @classmethod
-    def from_huggingface(cls: type[Made], source: Any, *, engine: str | None = None) -> Made:
+    def from_huggingface(
+        cls: type[Made], source: Any, *, engine: str | None = None, trust_pattern: bool = False
+    ) -> Made:
         """The tokenizer that gives the ids of Hugging Face's `tokenizers`.
 
         source: the path of a `tokenizer.json`, or of a folder that holds one; or a
             `tokenizers.Tokenizer`. It must be byte-level BPE.
+        trust_pattern: whether to take a pattern of any time, as in `load`.
 
         `encode` with `allowed_special="all"` gives what `encode` gives there; both put the ids of
         the file's template around a text with `add_special_tokens=True` alone. ValueError, naming
         the file, the place in it and the value, for what would not be honored or contradicts
         itself; OSError if it cannot be read.
         """
-        return cls.from_vocabulary(huggingface.load(source), engine)
+        return cls.from_vocabulary(huggingface.load(source, trust_pattern), engine)

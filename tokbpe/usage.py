@@ -134,6 +134,7 @@ def accept_training(training: argparse.ArgumentParser) -> None:
     training.add_argument(
         "--special-ids", choices=SPECIAL_IDS, help="where these have their ids (behind the base)"
     )
+    accept_trust(training)
     accept_threads(training)
     training.add_argument("--engine", choices=engines.NAMES, help="what does the work (fast)")
 
@@ -313,6 +314,7 @@ def accept_verifying(verifying: argparse.ArgumentParser) -> None:
     verifying.add_argument(
         "--tokenizer", metavar="FILE", help="a file of `tokbpe train`, which the shards must be of"
     )
+    accept_trust(verifying)
     verifying.add_argument("--json", action="store_true", help="as one JSON object")
 
 
@@ -365,6 +367,7 @@ def accept_page(writing: argparse.ArgumentParser) -> None:
         default=[],
         help=f"{detect.READABLE}; up to {page.MOST_TOKENIZERS} times, to compare them",
     )
+    accept_trust(writing)
 
 
 def accept_nothing(command: argparse.ArgumentParser) -> None:
@@ -424,6 +427,15 @@ def accept_tokenizer(command: argparse.ArgumentParser, metavar: str = "TOKENIZER
         help="a special token, of a rank file or in GPT-2's vocab; repeatable",
     )
     group.add_argument("--merges-file", metavar="FILE", help="the merges that GPT-2's vocab needs")
+    accept_trust(command)
+
+
+def accept_trust(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--trust-pattern",
+        action="store_true",
+        help="take a pattern that stands in a file, though time may grow faster than the text",
+    )
 
 
 def misfit(arguments: argparse.Namespace, found: detect.Found) -> str | None:

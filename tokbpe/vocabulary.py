@@ -24,6 +24,9 @@ from tokbpe.tables import MERGE_RULES
 ALGORITHM = 1
 
 SPECIAL_IDS = ("base", "first", "end")
+# Up to so many ids, and so many times the pieces, a table by id is small.
+FEW_IDS = 2**16
+MOST_GAPS_PER_PIECE = 16
 UNKNOWN = b"<UNK>"
 NORMALIZERS = ("NFC",)
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
@@ -158,6 +161,13 @@ class Vocabulary:
         for id, piece in self.pieces_beyond_alphabet():
             pieces[id] = piece
         return pieces
+
+    def by_id(self) -> tuple[bytes | None, ...] | tables.SparsePieces:
+        """The same, in a form that takes memory for the pieces, and not for many gaps."""
+        items = dict(self.items())
+        if len(self) > FEW_IDS + MOST_GAPS_PER_PIECE * len(items):
+            return tables.SparsePieces(items, len(self))
+        return tuple(self.pieces())
 
     def items(self) -> list[tuple[int, bytes]]:
         """Each id that has a meaning, in rising order, with its bytes: a special token's
@@ -370,7 +380,7 @@ class Vocabulary:
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "Vocabulary":
+    def from_plain(cls, plain: Mapping[str, Any], trust_pattern: bool = False) -> "Vocabulary":
         """The vocabulary of such data; ValueError or TypeError where it is damaged."""
         parts = mapping(plain, "the data of a vocabulary")
         names = {item.name for item in fields(cls)} | {"unicode"}
@@ -391,7 +401,7 @@ class Vocabulary:
         if parts["merge_ids"] is not None:
             parts["merge_ids"] = array_of(parts["merge_ids"], "merge_ids", np.uint32)
         if parts["pattern"] is not None:
-            parts["pattern"] = pattern_of(parts["pattern"])
+            parts["pattern"] = pattern_of(parts["pattern"], trust_pattern)
         for name in MAPPINGS:
             parts[name] = mapping(parts[name], name)
         for name in ("special_tokens", "reserved", "added_tokens"):
@@ -456,14 +466,15 @@ def array_of(values: object, name: str, dtype: type[np.unsignedinteger[Any]]) ->
     return array.astype(dtype)
 
 
-def pattern_of(plain: object) -> Pattern:
+def pattern_of(plain: object, trust_pattern: bool = False) -> Pattern:
     """The pattern of plain data."""
     found = mapping(plain, "the pattern of a vocabulary")
     if found.keys() != {"name", "sources", "keep_gaps"}:
         raise ValueError(f"a pattern has name, sources and keep_gaps, not {list(found)}")
     if not isinstance(found["sources"], (list, tuple)) or type(found["keep_gaps"]) is not bool:
         raise TypeError(f"the sources of a pattern are a list, keep_gaps a bool: {found}")
-    return patterns.get(Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"]))
+    pattern = Pattern(found["name"], tuple(found["sources"]), found["keep_gaps"])
+    return patterns.of_file(pattern, trust_pattern)
 
 
 def frame_of(plain: object) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -286,9 +286,8 @@ cdef int decoded(
 
 cdef inline size_t entry_of(DecodingTable table, uint32_t id) noexcept nogil:
     """Where the bytes of an id stand in a table; SIZE_MAX if there are none."""
-    if table.has(id):
-        return id
-    return table.size if table.known[table.size] else SIZE_MAX
+    cdef size_t entry = table.entry(id)
+    return entry if table.known[entry] else SIZE_MAX
 
 
 cdef inline const uint8_t *entry_bytes(
@@ -323,7 +322,7 @@ cdef int size_of_bytes(
 
 
 cdef inline bint is_spelled(Opened opened, uint32_t id) noexcept nogil:
-    return id < opened.size and opened.is_spelled[id]
+    return opened.is_spelled[opened.decoding.entry(id)]
 
 
 cdef void copy_bytes(

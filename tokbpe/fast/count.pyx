@@ -30,9 +30,12 @@ from .piece_table cimport PieceTable
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .special import cut_special
 from .split cimport NOT_COMPILED, WHOLE, scanner_kind
+from .words cimport set_seeds
 
 cdef extern from *:
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+set_seeds()
 
 # So many bytes or documents are gathered before they are counted.
 cdef size_t batch_bytes = 67108864

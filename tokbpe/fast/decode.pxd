@@ -1,16 +1,19 @@
 """What decoding looks up, for the other extensions."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 
 cdef class DecodingTable:
     """The bytes of each id; a sequence of bytes, None for a gap. It never changes."""
 
     cdef uint8_t *blob
-    cdef uint64_t *ends  # by id, in the blob
-    cdef uint8_t *known  # by id; 0 is a gap
-    cdef size_t size  # the number of ids; beyond them stands what is unknown
+    cdef uint64_t *ends  # by entry, in the blob
+    cdef uint8_t *known  # by entry; 0 is a gap
+    cdef uint32_t *ids  # by entry, rising; NULL: entries are ids
+    cdef size_t size  # the number of ids
+    cdef size_t count  # of entries; beyond them stands what is unknown
     cdef object unknown
 
-    cdef uint64_t start(self, size_t id) noexcept nogil
-    cdef bint has(self, long long id) noexcept nogil
+    cdef uint64_t start(self, size_t entry) noexcept nogil
+    cdef size_t entry(self, long long id) noexcept nogil
+    cdef size_t found(self, uint32_t id) noexcept nogil

@@ -29,14 +29,22 @@ cdef enum:
 cdef class DecodingTable:
 
     def __cinit__(self, vocabulary, unknown=None):
-        cdef tuple pieces = tables.decoding_table(vocabulary, unknown).pieces
         cdef size_t total = 0
         cdef size_t end = 0
-        cdef size_t id
-        self.size = len(pieces)
+        cdef size_t entry, id
+        found = tables.decoding_table(vocabulary, unknown).pieces
+        self.size = len(found)
         self.unknown = unknown
-        # One more entry than there are ids: what stands for an id that is none.
-        pieces += (unknown,)
+        if isinstance(found, tables.SparsePieces):
+            self.ids = <uint32_t *> resized(NULL, len(found.pieces), sizeof(uint32_t))
+            if self.ids == NULL:
+                raise MemoryError(f"no memory for a vocabulary of {len(found.pieces)} pieces")
+            for entry, id in enumerate(found.pieces):
+                self.ids[entry] = <uint32_t> id
+            found = found.pieces.values()
+        # One more entry: what stands for an id that is none.
+        pieces = (*found, unknown)
+        self.count = len(pieces) - 1
         for piece in pieces:
             if piece is not None:
                 total += PyBytes_GET_SIZE(piece)
@@ -45,15 +53,16 @@ cdef class DecodingTable:
         self.known = <uint8_t *> resized(NULL, len(pieces), 1)
         if self.blob == NULL or self.ends == NULL or self.known == NULL:
             raise MemoryError(f"no memory for a vocabulary of {self.size} ids")
-        for id, piece in enumerate(pieces):
-            self.known[id] = piece is not None
+        for entry, piece in enumerate(pieces):
+            self.known[entry] = piece is not None
             if piece is not None:
                 memcpy(self.blob + end, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
                 end += PyBytes_GET_SIZE(piece)
-            self.ends[id] = end
+            self.ends[entry] = end
 
     def __dealloc__(self):
         free(self.blob)
+        free(self.ids)
         free(self.ends)
         free(self.known)
 
@@ -61,23 +70,43 @@ cdef class DecodingTable:
         return self.size
 
     def __getitem__(self, id):
+        cdef size_t entry
         number = arguments.as_index(id)
         if number is None or not 0 <= number < self.size:
             raise IndexError(f"{id!r} is no id of a table of {self.size}")
-        if not self.known[<size_t> number]:
+        entry = self.entry(number)
+        if entry == self.count:
             return None
-        return (<const char *> self.blob)[self.start(number) : self.ends[<size_t> number]]
+        return (<const char *> self.blob)[self.start(entry) : self.ends[entry]]
 
-    cdef inline uint64_t start(self, size_t id) noexcept nogil:
-        return self.ends[id - 1] if id else 0
+    cdef inline uint64_t start(self, size_t entry) noexcept nogil:
+        return self.ends[entry - 1] if entry else 0
 
-    cdef inline bint has(self, long long id) noexcept nogil:
-        return 0 <= id and <size_t> id < self.size and self.known[id]
+    cdef inline size_t entry(self, long long id) noexcept nogil:
+        """Where an id stands; behind all others if it has no piece."""
+        if id < 0 or <size_t> id >= self.size:
+            return self.count
+        if self.ids != NULL:
+            return self.found(<uint32_t> id)
+        return <size_t> id if self.known[<size_t> id] else self.count
+
+    cdef size_t found(self, uint32_t id) noexcept nogil:
+        """Where an id stands among some that rise."""
+        cdef size_t first = 0
+        cdef size_t last = self.count
+        cdef size_t middle
+        while first < last:
+            middle = first + (last - first) // 2
+            if self.ids[middle] < id:
+                first = middle + 1
+            else:
+                last = middle
+        return first if first < self.count and self.ids[first] == id else self.count
 
 
 @cython.final
 cdef class IdBuffer:
-    """Ids that were read, each of them known to a table."""
+    """Where ids that were read stand in a table."""
 
     cdef uint32_t *ids
     cdef size_t size
@@ -96,38 +125,43 @@ cdef class IdBuffer:
         """Read any iterable of whole numbers."""
         cdef int overflow = 0
         cdef long long id
+        cdef size_t entry
         for value in arguments.ids(values):
             if self.size % SLICE == SLICE - 1:
                 PyErr_CheckSignals()
             id = -1
             if PyLong_CheckExact(value):
                 id = PyLong_AsLongLongAndOverflow(value, &overflow)
-            if not table.has(id):
-                id = self.other_id(value, table)
-            self.append(<uint32_t> id)
+            entry = table.entry(id)
+            if entry == table.count:
+                entry = self.other_entry(value, table)
+            self.append(<uint32_t> entry)
         return 0
 
     cdef int read_array(self, const long long[::1] values, DecodingTable table) except -1:
         """Read an array of signed 64-bit numbers."""
         cdef size_t count = values.shape[0]
-        cdef size_t end
+        cdef size_t end, entry
         reserve(<void **> &self.ids, &self.capacity, count, sizeof(uint32_t))
         while self.size < count:
             end = min(count, self.size + SLICE)
             with nogil:
-                while self.size < end and table.has(values[self.size]):
-                    self.ids[self.size] = <uint32_t> values[self.size]
+                while self.size < end:
+                    entry = table.entry(values[self.size])
+                    if entry == table.count:
+                        break
+                    self.ids[self.size] = <uint32_t> entry
                     self.size += 1
             if self.size < end:
-                self.append(self.other_id(values[self.size], table))
+                self.append(self.other_entry(values[self.size], table))
             PyErr_CheckSignals()
         return 0
 
-    cdef uint32_t other_id(self, value, DecodingTable table) except? 0:
-        """The id that a whole number of another type means, or that of what is unknown."""
+    cdef uint32_t other_entry(self, value, DecodingTable table) except? 0:
+        """Where the id stands that a whole number of another type means, or what is unknown."""
         id = arguments.as_index(value)
         arguments.known_piece(value if id is None else id, self.size, table, table.unknown)
-        return id if 0 <= id < table.size and table.known[<size_t> id] else table.size
+        return <uint32_t> (table.entry(id) if 0 <= id < table.size else table.count)
 
 
 def decoding_table(vocabulary, unknown=None):

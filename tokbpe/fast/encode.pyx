@@ -51,6 +51,7 @@ from .words cimport (
     ids_of_word,
     keep_word,
     open_words,
+    set_seeds,
     tokbpe_key,
     tokbpe_long_key,
     tokbpe_word_key,
@@ -59,6 +60,8 @@ from .words cimport (
     word_slot,
     words_size,
 )
+
+set_seeds()
 
 # How many bytes are encoded between two looks for signals: some milliseconds.
 cdef enum:

@@ -50,6 +50,7 @@ cdef extern from "Python.h" nogil:
 cdef class Opened:
 
     def __cinit__(self, parts):
+        cdef size_t entries
         self.table = parts.encoding
         if self.table.kind == NOT_COMPILED:
             raise ValueError(
@@ -63,12 +64,13 @@ cdef class Opened:
         self.marker = parts.marker[0] if parts.marker else -1
         self.users = 1
         self.read_pieces(parts.ids)
-        self.is_spelled = <uint8_t *> resized(NULL, self.size, 1)
+        entries = self.decoding.count + 1
+        self.is_spelled = <uint8_t *> resized(NULL, entries, 1)
         if self.is_spelled == NULL:
-            raise MemoryError(f"no memory for {self.size} ids")
-        memset(self.is_spelled, 0, self.size)
+            raise MemoryError(f"no memory for {entries} pieces")
+        memset(self.is_spelled, 0, entries)
         for id in parts.spelled:
-            self.is_spelled[<size_t> id] = True
+            self.is_spelled[self.decoding.entry(id)] = True
         self.table.warm_up()
 
     def __dealloc__(self):

@@ -36,7 +36,9 @@ from .count_table cimport (
 from .encode cimport Document
 from .memory cimport reserve, tokbpe_prefetch
 from .split cimport WORDS, Scanner, extend_text, next_ends, next_piece, open_scanner
-from .words cimport tokbpe_key
+from .words cimport set_seeds, tokbpe_key
+
+set_seeds()
 
 # How many bytes are counted between two looks for signals: some milliseconds.
 cdef enum:

@@ -25,6 +25,7 @@ cdef enum:
     NO_DIGIT = 64
     LONGEST_RANK = 8  # digits
     HIGHEST_RANK = 0xFFFFFF
+    MOST_GAPS = 0x100000
 
 cdef uint8_t[256] DIGITS  # of base64, by character
 
@@ -50,7 +51,11 @@ def read_ranks(data):
     cdef Reading reading
     if type(data) is bytes:
         reading = Reading()
-        if reading.read_lines(data) and reading.has_all_bytes():
+        if (
+            reading.read_lines(data)
+            and reading.has_all_bytes()
+            and reading.size - reading.count <= <size_t> MOST_GAPS
+        ):
             return reading.result()
     return ranks.read_ranks(data)
 

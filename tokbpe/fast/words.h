@@ -64,24 +64,49 @@ static inline tokbpe_key tokbpe_word_key(const uint8_t *data, size_t start, size
     return key;
 }
 
+/* What hashes are made with: odd, and unknown to who writes a text, who could else make words of
+ * which all begin their search at one place. Each module that has such keys sets them to the same
+ * numbers when it is loaded. */
+static uint64_t tokbpe_low_seed = UINT64_C(0xD6E8FEB86659FD93);
+static uint64_t tokbpe_high_seed = UINT64_C(0x9E3779B97F4A7C15);
+
+static inline void tokbpe_set_seeds(uint64_t low, uint64_t high)
+{
+    tokbpe_low_seed = low | 1;
+    tokbpe_high_seed = high | 1;
+}
+
+/* Both halves of a product, folded to one: so the highest bits of a factor reach all others. */
+static inline uint64_t tokbpe_folded(uint64_t one, uint64_t other)
+{
+#if defined(__SIZEOF_INT128__)
+    __extension__ typedef unsigned __int128 tokbpe_wide;
+    tokbpe_wide product = (tokbpe_wide)one * other;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    uint64_t low = (one & 0xFFFFFFFF) * (other & 0xFFFFFFFF);
+    uint64_t first = (one >> 32) * (other & 0xFFFFFFFF) + (low >> 32);
+    uint64_t second = (one & 0xFFFFFFFF) * (other >> 32) + (first & 0xFFFFFFFF);
+    uint64_t high = (one >> 32) * (other >> 32) + (first >> 32) + (second >> 32);
+    return (second << 32 | (low & 0xFFFFFFFF)) ^ high;
+#endif
+}
+
 /* The key of a longer word: a hash, which its bytes have to confirm, its size and `tag`. */
 static inline tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag)
 {
-    tokbpe_key key = {size * UINT64_C(0x9E3779B97F4A7C15), size | tag << 56};
+    tokbpe_key key = {tokbpe_high_seed, size | tag << 56};
     size_t place;
-    for (place = 0; place + 8 < size; place += 8) {
-        key.low = (key.low ^ tokbpe_eight(word + place)) * UINT64_C(0xD6E8FEB86659FD93);
-        key.low ^= key.low >> 32;
-    }
-    key.low = (key.low ^ tokbpe_eight(word + size - 8)) * UINT64_C(0xD6E8FEB86659FD93);
+    for (place = 0; place + 8 < size; place += 8)
+        key.low = tokbpe_folded(key.low ^ tokbpe_eight(word + place), tokbpe_low_seed);
+    key.low = tokbpe_folded(key.low ^ tokbpe_eight(word + size - 8), tokbpe_low_seed);
     return key;
 }
 
+/* The high bits are the well mixed ones: shift right by 64 - log2(slots). */
 static inline uint64_t tokbpe_key_hash(tokbpe_key key)
 {
-    uint64_t hash = (key.low ^ (key.high * UINT64_C(0x9E3779B97F4A7C15))) *
-                    UINT64_C(0xD6E8FEB86659FD93);
-    return hash ^ hash >> 32;
+    return key.low * tokbpe_low_seed + key.high * tokbpe_high_seed;
 }
 
 #endif

@@ -21,6 +21,7 @@ cdef extern from "words.h" nogil:
         const uint8_t *data, size_t start, size_t size, size_t data_size, uint64_t tag) noexcept
     tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag) noexcept
     uint64_t tokbpe_key_hash(tokbpe_key key) noexcept
+    void tokbpe_set_seeds(uint64_t low, uint64_t high) noexcept
 
 
 cdef enum:
@@ -35,6 +36,12 @@ cdef enum:
 cdef enum:
     PART = 0x10
     LONG = 0x20
+
+
+cdef inline int set_seeds() except -1:
+    """Have this module's hashes depend on what Python's own do: a secret of the process."""
+    tokbpe_set_seeds(<uint64_t> <Py_hash_t> hash("low"), <uint64_t> <Py_hash_t> hash("high"))
+    return 0
 
 
 cdef struct WordSlot:
@@ -83,7 +90,8 @@ cdef inline void close_words(WordCache *cache) noexcept nogil:
 
 cdef inline size_t word_place(const WordCache *cache, tokbpe_key key) noexcept nogil:
     """Where the search for a word begins: at the first slot of a cache line."""
-    return <size_t> (tokbpe_key_hash(key) & ((<uint64_t> 1 << cache.bits) - SLOTS_IN_LINE))
+    cdef size_t place = <size_t> (tokbpe_key_hash(key) >> (64 - cache.bits))
+    return place & ~<size_t> (SLOTS_IN_LINE - 1)
 
 
 cdef inline WordSlot *word_slot(

@@ -15,7 +15,6 @@ Lines are ASCII and end with a line feed. Equal vocabularies give equal bytes.
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -38,19 +37,16 @@ def save(vocabulary: Vocabulary, path: files.Path) -> None:
     files.publish(path, dumped(vocabulary))
 
 
-def load(path: files.Path, engine: Engine) -> Vocabulary:
+def load(path: files.Path, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary that a file holds; its engine cuts the alphabet.
 
     ValueError for a file that is no artifact, has another version or is damaged; OSError if it
     cannot be read.
     """
-    with open(os.fspath(path), "rb") as file:  # not a number, which would be an open file
-        try:
-            start = file.read(LONGEST_FIRST_LINE)
-            check_version(start)
-            return loaded(start + file.read(), engine)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{os.fsdecode(path)}: {error}") from error
+    with files.opened(path) as file, files.naming(path):
+        start = file.read(LONGEST_FIRST_LINE)
+        check_version(start)
+        return loaded(files.rest_of(file, start), engine, trust_pattern)
 
 
 def dumped(vocabulary: Vocabulary) -> bytes:
@@ -81,28 +77,34 @@ def check_version(start: bytes) -> None:
         )
 
 
-def loaded(data: bytes, engine: Engine) -> Vocabulary:
+def loaded(data: bytes, engine: Engine, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of the bytes of a file whose version is known."""
     line_end = data.index(b"\n") + 1
     content = data[line_end + DIGEST_LINE :]
     if data[line_end : line_end + DIGEST_LINE] != digest_line(data[:line_end], content):
         raise ValueError("the file is damaged: its bytes do not have its checksum")
     header, _, body = content.partition(b"\n")
-    try:
-        plain = json.loads(header)
-    except RecursionError:
-        raise ValueError("the data of the vocabulary are nested too deeply") from None
+    plain = json.loads(header, object_pairs_hook=arguments.without_doubles)
     if not isinstance(plain, dict):
         raise ValueError(
             f"the data of a vocabulary are an object, not {arguments.type_name(plain)}"
         )
+    try:
+        return vocabulary_of(plain, body, engine, trust_pattern)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def vocabulary_of(
+    plain: Mapping[str, Any], body: bytes, engine: Engine, trust_pattern: bool
+) -> Vocabulary:
+    """The vocabulary of its plain data, and of what stands behind these."""
     arrays, rest = arrays_of(plain, body)
     if "alphabet" not in arrays:
         raise ValueError("the file has no alphabet")
     sizes = arrays.pop("alphabet").astype(np.int32)
-    return Vocabulary.from_plain(
-        {**plain, **arrays, "alphabet": engine.cut_pieces(rest, sizes)},
-    )
+    pieces = engine.cut_pieces(rest, sizes)
+    return Vocabulary.from_plain({**plain, **arrays, "alphabet": pieces}, trust_pattern)
 
 
 def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
@@ -123,7 +125,7 @@ def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[
         count = math.prod(shape)
         end = start + count * np.dtype(dtype).itemsize
         if end > len(body):
-            raise ValueError(f"{name} of the shape {shape} does not fit into the file")
+            raise ValueError(f"{name} of the shape {shape!r:.100} does not fit into the file")
         arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape)
         start = end
     return arrays, body[start:]

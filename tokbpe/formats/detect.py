@@ -66,7 +66,8 @@ def find(source: str, *, name: str | None = None, merges: str | None = None) -> 
         format = format_of(start, path, named=name is not None, paired=merges is not None)
         if format is None:
             raise ValueError(f"{path}: this is no tokenizer that can be read: {READABLE}")
-        data = start + file.read()
+        with files.naming(path):
+            data = files.rest_of(file, start)
     known = tiktoken.known_of(path, name) if format == "tiktoken" else None
     return Found(format, path, data, merges, known)
 
@@ -87,7 +88,7 @@ def found_in(folder: str, name: str | None) -> tuple[str, str | None]:
 
 def opened(path: str) -> IO[bytes]:
     try:
-        return open(path, "rb")
+        return files.opened(path)
     except FileNotFoundError as error:
         names = ", ".join(KNOWN)
         raise FileNotFoundError(
@@ -129,11 +130,13 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     engine: Engine,
+    trust_pattern: bool = False,
 ) -> Vocabulary:
     """The vocabulary that a file holds.
 
     pattern: for a rank file, or a JSON file of vocab and merges; NO_PATTERN for no cuts.
     special_tokens: for a rank file, or for GPT-2's vocab, whose entries they are.
+    trust_pattern: whether a pattern that stands in the file may take any time.
 
     ValueError, naming the file and the place, for anything in it that is not as it must be;
     OSError if GPT-2's other file cannot be read.
@@ -142,28 +145,21 @@ def load(
         return of_two_files(found, special_tokens)
     with files.naming(found.path):
         if found.format == "tokbpe":
-            return of_artifact(found.data, engine)
+            artifact.check_version(found.data[: artifact.LONGEST_FIRST_LINE])
+            return artifact.loaded(found.data, engine, trust_pattern)
         if found.format == "tiktoken":
             return tiktoken.loaded(found.data, found.known, pattern, special_tokens, engine)
         if found.format == "huggingface":
-            return huggingface.loaded(found.data)
+            return huggingface.loaded(found.data, trust_pattern)
         cuts = None if pattern is None or pattern == NO_PATTERN else patterns.get(pattern)
         return printable_json.loaded(found.data, cuts)
-
-
-def of_artifact(data: bytes, engine: Engine) -> Vocabulary:
-    artifact.check_version(data[: artifact.LONGEST_FIRST_LINE])
-    try:
-        return artifact.loaded(data, engine)
-    except TypeError as error:
-        raise ValueError(str(error)) from error
 
 
 def of_two_files(found: Found, special_tokens: Mapping[str, int] | None) -> Vocabulary:
     if found.merges is None:
         raise ValueError(f"{found.path}: this is GPT-2's vocab; its file of merges is needed, too")
     named = None if special_tokens is None else list(special_tokens)
-    merges = files.read(found.merges)
+    merges = files.named_read(found.merges)
     vocabulary = gpt2.loaded(found.path, found.data, found.merges, merges, named)
     for spelling, id in (special_tokens or {}).items():
         there = vocabulary.special_tokens[spelling]

@@ -56,7 +56,8 @@ def load(
     """
     if merges is None:
         vocab, merges = found_in(vocab)
-    return loaded(vocab, files.read(vocab), merges, files.read(merges), special_tokens)
+    data = files.named_read(vocab), files.named_read(merges)
+    return loaded(vocab, data[0], merges, data[1], special_tokens)
 
 
 def loaded(

@@ -18,7 +18,7 @@ from tokbpe.vocabulary import Vocabulary
 FILE_NAME = "tokenizer.json"
 
 
-def load(source: Any) -> Vocabulary:
+def load(source: Any, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of a `tokenizer.json`, of a folder that holds one, or of a
     `tokenizers.Tokenizer`.
 
@@ -26,12 +26,12 @@ def load(source: Any) -> Vocabulary:
     OSError if the file cannot be read.
     """
     if type(source).__module__.partition(".")[0] == "tokenizers" and hasattr(source, "to_str"):
-        return loaded(json_of(source))
+        return loaded(json_of(source), trust_pattern)
     path = os.fsdecode(source)
     if os.path.isdir(path):
         path = os.path.join(path, FILE_NAME)
     with files.naming(path):
-        return loaded(files.read(path))
+        return loaded(files.read(path), trust_pattern)
 
 
 def json_of(tokenizer: Any) -> bytes:
@@ -43,10 +43,10 @@ def json_of(tokenizer: Any) -> bytes:
         raise ValueError(f"this {name} cannot be written as JSON: {error}") from error
 
 
-def loaded(data: bytes) -> Vocabulary:
+def loaded(data: bytes, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of the bytes of a file."""
     try:
-        return vocabulary_of(parsed(data))
+        return vocabulary_of(parsed(data), trust_pattern)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 

@@ -28,7 +28,7 @@ from tokbpe.vocabulary import Vocabulary
 METACHARACTERS = re.compile(r"[\\.^$|?*+()\[\]{}]")
 
 
-def vocabulary_of(content: Any) -> Vocabulary:
+def vocabulary_of(content: Any, trust_pattern: bool = False) -> Vocabulary:
     """The vocabulary of a file's JSON; ValueError, naming the place, for what is not honored."""
     file = Field(content, "").members(
         "model",
@@ -48,7 +48,7 @@ def vocabulary_of(content: Any) -> Vocabulary:
     file["padding"].only(None)
     for _, part in file["decoder"].parts("decoders", "ByteLevel"):
         byte_level(part)
-    pattern, prefix_space = cuts(file["pre_tokenizer"])
+    pattern, prefix_space = cuts(file["pre_tokenizer"], trust_pattern)
     normalizer = normalizer_of(file["normalizer"])
     tokens = added_tokens(file["added_tokens"], normalizer)
     ids = {token.content: token.id for token in tokens}
@@ -81,7 +81,7 @@ def normalizer_of(field: Field) -> str | None:
     return "NFC" if parts else None
 
 
-def cuts(field: Field) -> tuple[Pattern | None, bool]:
+def cuts(field: Field, trust_pattern: bool = False) -> tuple[Pattern | None, bool]:
     """The pattern, and whether a text gets a space put before it."""
     parts = [*field.parts("pretokenizers", "Split", "Digits", "ByteLevel")]
     if not parts or parts[-1][0] != "ByteLevel":
@@ -100,9 +100,10 @@ def cuts(field: Field) -> tuple[Pattern | None, bool]:
         return None, prefix_space.value
     keep_gaps = not found or found[0][1]
     try:
-        return patterns.from_huggingface(tuple(sources), keep_gaps), prefix_space.value
+        pattern = patterns.from_huggingface(tuple(sources), keep_gaps, trust_pattern)
     except ValueError as error:
         raise ValueError(f"{field.place}: {error}") from error
+    return pattern, prefix_space.value
 
 
 def cut(field: Field) -> tuple[str, bool]:

@@ -1,6 +1,6 @@
 """From a vocabulary to the content of a `tokenizer.json`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ def added_token(vocabulary: Vocabulary, spelling: str, id: int) -> dict[str, Any
 
 
 def post_processor(
-    frame: tuple[tuple[int, ...], tuple[int, ...]], shown: Sequence[str | None]
+    frame: tuple[tuple[int, ...], tuple[int, ...]], shown: Mapping[int, str]
 ) -> dict[str, Any] | None:
     """What puts ids around a text, or around each of two."""
     if frame == ((), ()):
@@ -114,9 +114,9 @@ def post_processor(
 
     def framed(name: str, number: int) -> list[dict[str, Any]]:
         parts = [
-            *(("SpecialToken", shown[id]) for id in before),
+            *(("SpecialToken", shown.get(id)) for id in before),
             ("Sequence", name),
-            *(("SpecialToken", shown[id]) for id in behind),
+            *(("SpecialToken", shown.get(id)) for id in behind),
         ]
         return [{kind: {"id": id, "type_id": number}} for kind, id in parts]
 
@@ -125,7 +125,7 @@ def post_processor(
         "single": framed("A", 0),
         "pair": [*framed("A", 0), *framed("B", 1)],
         "special_tokens": {
-            shown[id]: {"id": shown[id], "ids": [id], "tokens": [shown[id]]}
+            shown.get(id): {"id": shown.get(id), "ids": [id], "tokens": [shown.get(id)]}
             for id in (*before, *behind)
         },
     }

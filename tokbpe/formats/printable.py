@@ -4,10 +4,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tokbpe import arguments, patterns
+from tokbpe import arguments, patterns, ranks
 from tokbpe.vocabulary import Vocabulary
-
-MOST_GAPS = 2**24
 
 # Reading
 
@@ -15,21 +13,9 @@ MOST_GAPS = 2**24
 def parsed(data: bytes) -> Any:
     """The value of a JSON file; ValueError where it is none, or an object has a key twice."""
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=without_doubles)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=arguments.without_doubles)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-
-
-def without_doubles(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, unless a key stands in it twice."""
-    found = dict(members)
-    if len(found) != len(members):
-        seen: set[str] = set()
-        for key, _ in members:
-            if key in seen:
-                raise ValueError(f"the key {key!r} stands twice in an object")
-            seen.add(key)
-    return found
 
 
 def checked_vocab(vocab: object) -> dict[str, Any]:
@@ -61,13 +47,7 @@ def checked_ids(vocab: Mapping[str, Any], special: Collection[str] = ()) -> dict
             pieces[id] = piece.encode("utf-8") if is_special else patterns.from_printable(piece)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
-    # A short file must not ask for gigabytes, which a table by id would have.
-    gaps = max(pieces) + 1 - len(pieces)
-    if gaps > MOST_GAPS:
-        raise ValueError(
-            f"the highest id is {max(pieces)}, so that {gaps} ids have no piece; "
-            f"at most {MOST_GAPS} may lack one"
-        )
+    ranks.check_gaps(max(pieces), len(pieces))
     return pieces
 
 
@@ -101,21 +81,19 @@ def kind(value: object) -> str:
 # Writing
 
 
-def shown_pieces(vocabulary: Vocabulary) -> list[str | None]:
+def shown_pieces(vocabulary: Vocabulary) -> dict[int, str]:
     """By id, each piece in printable characters, each special token as it is spelled."""
-    shown = [
-        None if piece is None else patterns.to_printable(piece) for piece in vocabulary.pieces()
-    ]
+    shown = {id: patterns.to_printable(piece) for id, piece in vocabulary.items()}
     for spelling, id in vocabulary.special_tokens.items():
         shown[id] = spelling
     return shown
 
 
-def vocab_of(shown: Iterable[str | None]) -> dict[str, int]:
+def vocab_of(shown: Mapping[int, str]) -> dict[str, int]:
     """Piece -> id, in rising order; ValueError where two ids have one piece."""
     vocab: dict[str, int] = {}
-    for id, piece in enumerate(shown):
-        if piece is not None and vocab.setdefault(piece, id) != id:
+    for id, piece in sorted(shown.items()):
+        if vocab.setdefault(piece, id) != id:
             raise ValueError(
                 f"ids {vocab[piece]} and {id} are both {piece!r}: "
                 "this format can give a piece one id only"
