@@ -23,7 +23,7 @@ from tokbpe import PieceCounts, Shards, TokenDataset, Tokenizer, write_shards
 
 BYTES = 2**32 + 2**26
 TEXT_BYTES = 2**20
-VOCABULARY_SIZE = 40_000
+VOCABULARY_SIZE = 2**15
 PATTERN = "cl100k"
 # Behind all text: a byte that is in no text, and a special token.
 ABSENT, SPECIAL = b"\xff", "<|end|>"
@@ -88,8 +88,10 @@ class Limits:
 
     def train(self) -> str:
         options = {"vocabulary_size": VOCABULARY_SIZE, "special_tokens": [SPECIAL]}
-        expected = Tokenizer.from_counts(self.counts, **options)
-        self.tokenizer = Tokenizer.from_counts(self.all_counts, **options)
+        expected = Tokenizer.from_counts(self.counts, minimum_pair_frequency=2, **options)
+        self.tokenizer = Tokenizer.from_counts(
+            self.all_counts, minimum_pair_frequency=2 * self.times, **options
+        )
         assert np.array_equal(self.tokenizer.merges, expected.merges)
         times = np.uint64(self.times)
         assert np.array_equal(self.tokenizer.merge_counts, expected.merge_counts * times)
