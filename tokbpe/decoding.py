@@ -16,7 +16,6 @@ class DocumentDecoder:
     def __init__(self, vocabulary: Vocabulary, engine: Engine) -> None:
         self.vocabulary = vocabulary
         self.engine = engine
-        self.pieces = tuple(vocabulary.pieces())
         self.unknown = None if vocabulary.unknown is None else UNKNOWN
 
     def decode(
@@ -55,6 +54,11 @@ class DocumentDecoder:
                     f"with id {id} at position {position} there are {size} bytes, more than "
                     f"max_bytes={most}"
                 )
+
+    @cached_property
+    def pieces(self) -> tuple[bytes | None, ...]:
+        """The bytes of each id, None for a gap; ValueError if there are too many gaps."""
+        return tuple(self.vocabulary.pieces())
 
     def piece(self, id: int, position: int) -> bytes:
         """The bytes of an id that stands at `position`."""

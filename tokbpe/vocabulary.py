@@ -26,6 +26,8 @@ ALGORITHM = 1
 SPECIAL_IDS = ("base", "first", "end")
 UNKNOWN = b"<UNK>"
 NORMALIZERS = ("NFC",)
+# Of ids without a piece: a file of a few lines must not ask for gigabytes.
+MOST_GAPS = 2**24
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 # The methods whose vocabularies encode as their other fields say, whatever the method's name.
 DESCRIBED = ("byte", "bpe", "char", "word")
@@ -33,6 +35,16 @@ DESCRIBED = ("byte", "bpe", "char", "word")
 
 MAPPINGS = ("special_tokens", "reserved", "added_tokens", "token_flags")
 ARRAYS = {"merges": np.uint32, "merge_ids": np.uint32, "merge_counts": np.uint64}
+
+
+def check_gaps(highest: int, known: int) -> None:
+    """ValueError if too many ids up to the highest have no piece."""
+    gaps = highest + 1 - known
+    if gaps > MOST_GAPS:
+        raise ValueError(
+            f"the highest id is {highest}, so that {gaps} ids have no piece; "
+            f"at most {MOST_GAPS} may lack one"
+        )
 
 
 def no_merges() -> NDArray[np.uint32]:
@@ -151,7 +163,9 @@ class Vocabulary:
         )
 
     def pieces(self) -> list[bytes | None]:
-        """The bytes of each id; None for a gap."""
+        """The bytes of each id; None for a gap. ValueError for more than 2**24 gaps."""
+        if len(self) > len(self.alphabet) + len(self.merges) + MOST_GAPS:
+            check_gaps(len(self) - 1, len(self.items()))
         pieces = [*self.alphabet, *[None] * (len(self) - len(self.alphabet))]
         for id, piece in self.pieces_beyond_alphabet():
             pieces[id] = piece

@@ -5,9 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tokbpe import arguments, patterns
-from tokbpe.vocabulary import Vocabulary
-
-MOST_GAPS = 2**24
+from tokbpe.vocabulary import Vocabulary, check_gaps
 
 # Reading
 
@@ -62,12 +60,7 @@ def checked_ids(vocab: Mapping[str, Any], special: Collection[str] = ()) -> dict
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     # A short file must not ask for gigabytes, which a table by id would have.
-    gaps = max(pieces) + 1 - len(pieces)
-    if gaps > MOST_GAPS:
-        raise ValueError(
-            f"the highest id is {max(pieces)}, so that {gaps} ids have no piece; "
-            f"at most {MOST_GAPS} may lack one"
-        )
+    check_gaps(max(pieces), len(pieces))
     return pieces
 
 
