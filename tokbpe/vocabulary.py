@@ -269,6 +269,10 @@ class Vocabulary:
         ids = self.ids_of_merges
         if len(ids) == 0:
             return
+        last = int(ids.argmax())
+        arguments.whole_number(
+            int(ids[last]), f"the id of merge {last}", 0, arguments.LARGEST_VOCABULARY - 1
+        )
         known = np.array([id for id, symbol in enumerate(self.alphabet) if symbol is not None])
         unknown_halves = ~np.isin(self.merges, np.append(ids, known.astype(np.uint32)))
         if unknown_halves.any():
