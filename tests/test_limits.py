@@ -184,3 +184,17 @@ def test_the_largest_vocabulary_size(name):
     assert tokenizer.vocab_size == 257
     with pytest.raises(ValueError, match="vocabulary_size must be from 256 to 4294967295"):
         Tokenizer("abab", method="bpe", vocabulary_size=2**32, engine=name)
+
+
+@core
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.int64])
+def test_ids_that_are_read_part_by_part(dtype):
+    tokenizer = Tokenizer.from_bytes()
+    ids = (np.arange(2_100_000) % 251).astype(dtype)
+    assert tokenizer.decode_bytes(ids) == ids.astype(np.uint8).tobytes()
+    assert tokenizer.decode_bytes(ids[::3]) == ids[::3].astype(np.uint8).tobytes()
+    for position in (999_999, 1_000_000, 2_099_999):
+        wrong = ids.copy()
+        wrong[position] = 300
+        with pytest.raises(ValueError, match=f"id 300 at position {position} is not from 0 to 255"):
+            tokenizer.decode_bytes(wrong)
