@@ -4,8 +4,9 @@
 
 Some text is repeated until there are N bytes (4.06 GiB), so what must come out is known from the
 one text. Each step asserts that before its figures are printed: seconds by the clock, and the MB
-(10**6 bytes) that the process has held at most. It takes 7 GB of memory, and of the folder, a
-temporary one unless it is named, the text and 9 GB.
+(10**6 bytes) that the process has held at most. So are a vocabulary of 2**20 ids and a piece of
+270 MB. It takes 9 GB of memory, and of the folder, a temporary one unless it is named, the text and
+9 GB.
 """
 
 import argparse
@@ -48,6 +49,8 @@ def main() -> None:
             limits.encode_array_and_decode,
             limits.write_shards,
             limits.read_shards,
+            limits.learn_a_million,
+            limits.take_one_piece,
         ):
             forget_peak()
             seconds, said = clocked(step)
@@ -166,6 +169,30 @@ class Limits:
             assert np.array_equal(pair.inputs, expected[:-1])
             assert np.array_equal(pair.targets, expected[1:])
         return f"{len(rows):,} rows of {rows.context:,}"
+
+    def learn_a_million(self) -> str:
+        """2**20 ids, of bytes that are drawn."""
+        text = np.random.default_rng(0).bytes(min(2**23, self.size // 500))
+        size = min(2**20, len(text) // 8)
+        made = Tokenizer(text, method="bpe", vocabulary_size=size, minimum_pair_frequency=1)
+        made.save(self.path.with_name("saved"))
+        loaded = Tokenizer.load(self.path.with_name("saved"))
+        assert loaded.vocab_size == size
+        assert loaded.fingerprint() == made.fingerprint()
+        ids = loaded.encode_array(text)
+        assert ids.max() == size - 1  # it is left as it was learned
+        assert loaded.decode_bytes(ids) == text
+        return f"{size:,} ids from {len(text):,} bytes"
+
+    def take_one_piece(self) -> str:
+        """Without a pattern a document is one piece: to train on, to encode, to decode."""
+        piece = b"abc " * (self.size // 64)
+        tokenizer = Tokenizer(piece, method="bpe", vocabulary_size=259)
+        assert [*tokenizer.vocabulary[256:]] == [b"ab", b"c ", b"abc "]
+        ids = tokenizer.encode_array(piece)
+        assert len(ids) == len(piece) // 4
+        assert tokenizer.decode_bytes(ids) == piece
+        return f"{len(piece):,} bytes, {len(ids):,} ids"
 
     def places(self) -> Iterator[int]:
         """Places that have 1,000 tokens of one text behind them, the last ones among them."""
