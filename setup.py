@@ -1,7 +1,8 @@
 """Build of the compiled engine. Everything else about the package stands in pyproject.toml.
 
-TOKBPE_DEBUG_BUILD=1  bounds, initialization and overflow checks, allocations counted, -O0 -g
-TOKBPE_SANITIZE=1     AddressSanitizer and UndefinedBehaviorSanitizer (gcc, clang)
+TOKBPE_DEBUG_BUILD=1    bounds, initialization and overflow checks, allocations counted, -O0 -g
+TOKBPE_SANITIZE=1       AddressSanitizer and UndefinedBehaviorSanitizer (gcc, clang)
+TOKBPE_SANITIZE=thread  ThreadSanitizer (gcc, clang)
 """
 
 import os
@@ -13,7 +14,16 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("TOKBPE_DEBUG_BUILD") == "1"
-SANITIZE = os.environ.get("TOKBPE_SANITIZE") == "1"
+SANITIZERS = {
+    "": [],
+    "0": [],
+    "1": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "thread": ["-fsanitize=thread"],
+}
+SANITIZE = os.environ.get("TOKBPE_SANITIZE", "")
+if SANITIZE not in SANITIZERS:
+    raise SystemExit(f"TOKBPE_SANITIZE must be 0, 1 or thread, not {SANITIZE!r}")
+SANITIZER = SANITIZERS[SANITIZE]
 
 DIRECTIVES = {
     "language_level": 3,
@@ -28,18 +38,19 @@ DIRECTIVES = {
 }
 
 # Each variant has a folder of its own, so that no file of one gets into another.
-BUILD = "build/" + "-".join(["debug" if DEBUG else "release"] + ["sanitized"] * SANITIZE)
+BUILD = f"build/{'debug' if DEBUG else 'release'}"
+if SANITIZER:
+    BUILD += "-threads" if SANITIZE == "thread" else "-sanitized"
 
 
 def flags():
     if sys.platform == "win32":
-        if DEBUG or SANITIZE:
+        if DEBUG or SANITIZER:
             raise SystemExit("the debug and the sanitized build need gcc or clang")
         return [], []
     compiling = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
-    if not SANITIZE:
+    if not SANITIZER:
         return compiling, []
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     # Python's own flags have -fwrapv, with which overflow of signed numbers would not be seen.
     return [
         *compiling,
@@ -47,8 +58,8 @@ def flags():
         "-g",
         "-fno-wrapv",
         "-fno-omit-frame-pointer",
-        *sanitizers,
-    ], sanitizers
+        *SANITIZER,
+    ], SANITIZER
 
 
 def extensions():

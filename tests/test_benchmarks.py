@@ -439,3 +439,13 @@ def test_loader(data, tmp_path):
         assert measured["sequential / copies"] == pytest.approx(expected, rel=0.1, abs=0.01)
     assert figures["memory"]["bytes"] == 10**6
     assert all(figures["memory"][process]["megabytes"] > 10 for process in ("write", "read"))
+
+
+def test_limits_on_little_text(tmp_path):
+    figures = tmp_path / "limits.json"
+    done = run("limits.py", "--bytes", 3_000_000, "--folder", tmp_path, "--json", figures)
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(figures.read_text("utf-8"))
+    assert steps["count_tokens"]["result"].endswith("ids of single bytes")
+    assert steps["read_shards"]["seconds"] > 0
+    assert [*tmp_path.iterdir()] == [figures]

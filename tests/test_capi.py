@@ -25,7 +25,12 @@ if os.name == "posix":
 EXAMPLE = Path(__file__).with_name("capi_example")
 COMPILER = (sysconfig.get_config_var("CC") or "cl").split()[0]
 # The engine is sanitized, and so is the example then.
-SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
+PRELOADED = os.environ.get("LD_PRELOAD", "")
+SANITIZERS = {
+    "asan": " -fsanitize=address,undefined -fno-sanitize-recover=all",
+    "tsan": " -fsanitize=thread",
+}
+SANITIZER = "".join(options for name, options in SANITIZERS.items() if name in PRELOADED)
 POSIX = pytest.mark.skipif(os.name != "posix", reason="threads of POSIX, fork and signals")
 
 pytestmark = [
@@ -63,9 +68,7 @@ def built(tmp_path_factory):
     paths = os.pathsep.join([str(Path(fast.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     options = {"PYTHONPATH": paths, "ASAN_OPTIONS": "detect_leaks=0"}
     if COMPILER != "cl":
-        options["CFLAGS"] = "-O0 -Wall"
-    if SANITIZED:
-        options["CFLAGS"] += " -fsanitize=address,undefined -fno-sanitize-recover=all"
+        options["CFLAGS"] = f"-O0 -Wall{SANITIZER}"
     build = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=folder,
@@ -526,7 +529,7 @@ def test_a_signal_ends_a_long_call(native):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
-@pytest.mark.skipif(SANITIZED, reason="no memory ends a sanitized process")
+@pytest.mark.skipif(SANITIZER != "", reason="no memory ends a sanitized process")
 def test_no_memory(native, bpe):
     data = (TEXT * 400000).encode()
 

@@ -173,11 +173,17 @@ def plant(package, fault):
 
 
 def built(folder, fault):
-    """An engine with the fault, whose module is built in a folder of its own."""
+    """An engine with the fault."""
+    return engine_with(fault.module, binary_with(folder, fault))
+
+
+def binary_with(folder, fault):
+    """The module with the fault, built in a folder of its own."""
     package = folder / "tokbpe" / "fast"
     package.mkdir(parents=True)
     for header in [*ROOT.glob("tokbpe/fast/*.pxd"), *ROOT.glob("tokbpe/fast/*.h")]:
         shutil.copy(header, package)
+    shutil.copytree(ROOT / "tokbpe" / "fast" / "include", package / "include")
     (folder / "tokbpe" / "__init__.py").touch()
     (package / "__init__.py").touch()
     shutil.copy(ROOT / "tokbpe" / "fast" / f"{fault.module}.pyx", package)
@@ -193,7 +199,7 @@ def built(folder, fault):
     )
     assert build.returncode == 0, build.stdout
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-    return engine_with(fault.module, package / f"{fault.module}{suffix}")
+    return package / f"{fault.module}{suffix}"
 
 
 @pytest.fixture(scope="module")

@@ -138,23 +138,33 @@ cdef class IdBuffer:
             self.append(<uint32_t> entry)
         return 0
 
-    cdef int read_array(self, const long long[::1] values, DecodingTable table) except -1:
-        """Read an array of signed 64-bit numbers."""
-        cdef size_t count = values.shape[0]
-        cdef size_t end, entry
+    cdef int read_array(self, values, DecodingTable table) except -1:
+        """Read an array of whole numbers; not as a whole, for it may be copied."""
+        cdef size_t count = len(values)
         reserve(<void **> &self.ids, &self.capacity, count, sizeof(uint32_t))
         while self.size < count:
-            end = min(count, self.size + SLICE)
+            part = values[self.size : self.size + <size_t> SLICE]
+            self.read_part(np.ascontiguousarray(part, np.int64), table)
+            PyErr_CheckSignals()
+        return 0
+
+    cdef int read_part(self, const long long[::1] values, DecodingTable table) except -1:
+        """Read an array of signed 64-bit numbers, for which there is room."""
+        cdef size_t count = values.shape[0]
+        cdef size_t entry
+        cdef size_t i = 0
+        while i < count:
             with nogil:
-                while self.size < end:
-                    entry = table.entry(values[self.size])
+                while i < count:
+                    entry = table.entry(values[i])
                     if entry == table.count:
                         break
                     self.ids[self.size] = <uint32_t> entry
                     self.size += 1
-            if self.size < end:
-                self.append(self.other_entry(values[self.size], table))
-            PyErr_CheckSignals()
+                    i += 1
+            if i < count:
+                self.append(self.other_entry(values[i], table))
+                i += 1
         return 0
 
     cdef uint32_t other_entry(self, value, DecodingTable table) except? 0:
@@ -180,7 +190,7 @@ def decode(ids, DecodingTable table not None):
     cdef uint8_t *out
     # A masked array, say, is more than its numbers: it is read value by value.
     if type(ids) in (np.ndarray, np.memmap) and ids.ndim == 1 and fits_int64(ids.dtype):
-        buffer.read_array(np.ascontiguousarray(ids, np.int64), table)
+        buffer.read_array(ids, table)
     else:
         buffer.read_values(ids, table)
     with nogil:
