@@ -59,13 +59,13 @@ def read_ranks(data: bytes) -> Pieces:
     return Pieces(pieces)
 
 
-def check_gaps(highest: int, count: int, most: int = MOST_GAPS) -> None:
+def check_gaps(highest: int, count: int) -> None:
     """ValueError for too many ids without a piece, for a table by id."""
     gaps = highest + 1 - count
-    if gaps > most:
+    if gaps > MOST_GAPS:
         raise ValueError(
-            f"the highest id is {highest}, so that {gaps} ids have no piece; at most {most} may "
-            "lack one"
+            f"the highest id is {highest}, so that {gaps} ids have no piece; at most {MOST_GAPS} "
+            "may lack one"
         )
 
 

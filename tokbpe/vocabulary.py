@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, patterns, ranks, tables, unicode
+from tokbpe import arguments, patterns, tables, unicode
 from tokbpe.patterns import Pattern
 from tokbpe.ranks import Pieces
 from tokbpe.symbols import UNITS
@@ -29,8 +29,6 @@ FEW_IDS = 2**16
 MOST_GAPS_PER_PIECE = 16
 UNKNOWN = b"<UNK>"
 NORMALIZERS = ("NFC",)
-# Of ids without a piece, in a list of the pieces of all ids.
-MOST_GAPS = 2**24
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 # The methods whose vocabularies encode as their other fields say, whatever the method's name.
 DESCRIBED = ("byte", "bpe", "char", "word")
@@ -158,9 +156,7 @@ class Vocabulary:
         )
 
     def pieces(self) -> list[bytes | None]:
-        """The bytes of each id; None for a gap. ValueError for more than 2**24 gaps."""
-        if len(self) > len(self.alphabet) + len(self.merges) + MOST_GAPS:
-            ranks.check_gaps(len(self) - 1, len(self.items()), MOST_GAPS)
+        """The bytes of each id; None for a gap."""
         pieces = [*self.alphabet, *[None] * (len(self) - len(self.alphabet))]
         for id, piece in self.pieces_beyond_alphabet():
             pieces[id] = piece
