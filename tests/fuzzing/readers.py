@@ -15,11 +15,9 @@ from tokbpe.formats import artifact, detect, tiktoken
 
 SECONDS = 1.0
 TEXTS = (
+    "low lower\n é <|end|>  I'll 12345 你🐈 e\u0301".encode(),
     b"",
-    b"low lower lowest\n",
-    "é <|end|>  I'll \r\n 12345 你好🐈 e\u0301".encode(),
-    bytes(range(256)),
-    b"aaaaaaaaaaabababab\xff\xfe \xc3",
+    b"aaaaaaaabababab\xff\xfe \xc3",
 )
 SINGLE_BYTES = tiktoken.rank_lines((byte, bytes([byte])) for byte in range(256))
 
@@ -131,7 +129,6 @@ def check_use(ours: Tokenizer, theirs: Tokenizer, texts: list[bytes]) -> None:
             if isinstance(ids, Raised):
                 continue
             back = same(*(outcome(one.decode_bytes, ids) for one in (ours, theirs)))
-            same(*(outcome(one.decode, ids, "replace") for one in (ours, theirs)))
             if ours.lossless and not allowed:
                 assert back == text
 
