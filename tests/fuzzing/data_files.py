@@ -18,7 +18,17 @@ import numpy as np
 from cases import Raised
 from fuzzing.inputs import REFUSALS, Choices, limited, outcome, same
 from fuzzing.readers import SECONDS, folder
-from tokbpe import Corpus, PieceCounts, Shards, Tokenizer, cli, count_files, shards, write_shards
+from tokbpe import (
+    Corpus,
+    PieceCounts,
+    Shards,
+    TokenDataset,
+    Tokenizer,
+    cli,
+    count_files,
+    shards,
+    write_shards,
+)
 
 # Counts
 
@@ -85,9 +95,7 @@ def documents(data: bytes) -> None:
     with folder() as path:
         file = path / name
         file.write_bytes(content)
-        read = outcome(
-            lambda: [*Corpus.from_files(file, documents=separator)], allowed=REFUSALS
-        )
+        read = outcome(lambda: [*Corpus.from_files(file, documents=separator)], allowed=REFUSALS)
         if isinstance(read, Raised):
             assert str(path) in read.text
         if ".txt" not in name or isinstance(read, Raised):
@@ -113,14 +121,19 @@ def check_documents(file: Any, separator: str | bytes, block: int, read: list[by
 
 
 def ids(data: bytes) -> None:
-    """What `tokbpe decode` is given: ids as text, or an array of NumPy."""
+    """What `tokbpe decode` is given: ids as text, or an array of NumPy, which can also be a data
+    set."""
     with folder() as path, contextlib.redirect_stderr(io.StringIO()) as told:
-        small_tokenizer().save(path / "tokenizer")
         (path / "ids").write_bytes(data)
-        names = [str(path / name) for name in ("tokenizer", "ids", "text")]
-        status = cli.main(["decode", names[0], names[1], "-o", names[2]])
+        names = [str(base() / "tokenizer"), str(path / "ids"), "-o", str(path / "text")]
+        status = cli.main(["decode", *names])
         assert status in (0, 1)
         assert status == 0 or str(path) in told.getvalue(), told.getvalue()
+        found = outcome(TokenDataset, path / "ids", 2, allowed=REFUSALS)
+        if isinstance(found, Raised):
+            assert str(path) in found.text, found
+        else:
+            assert len([*found]) == len(found)
 
 
 @cache
@@ -134,7 +147,21 @@ TEXTS = ("low lower\n", "lowest\n" * 4, "é slow\n" * 3, "x", "")
 OPTIONS = {"shard_tokens": 7, "documents": "line", "eos": True, "threads": 1}
 VALUES = (
     *(None, True, -1, 0, 1, 2, 7, 8, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**30, 1.5, 1e999),
-    *("", "x", "../x", "/", "\0", "00000-00000", "test", "uint32", "\ud800", [], {}, [[1]], {"a": 1}),
+    *(
+        "",
+        "x",
+        "../x",
+        "/",
+        "\0",
+        "00000-00000",
+        "test",
+        "uint32",
+        "\ud800",
+        [],
+        {},
+        [[1]],
+        {"a": 1},
+    ),
 )
 
 
@@ -235,10 +262,11 @@ def edit_plain(plain: Any, choices: Choices) -> None:
 
 @cache
 def base() -> Path:
-    """A folder with files to make shards of, until the end of the process: plans tell their paths
-    and times."""
+    """A folder with a tokenizer and files to make shards of, until the end of the process: plans
+    tell their paths and times."""
     folder = Path(tempfile.mkdtemp(prefix="fuzzing-"))
     atexit.register(shutil.rmtree, folder)
+    small_tokenizer().save(folder / "tokenizer")
     (folder / "in").mkdir()
     for number, text in enumerate(TEXTS):
         (folder / "in" / f"{number}.txt").write_text(text, "utf-8")

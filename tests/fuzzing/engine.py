@@ -35,7 +35,9 @@ def encode(data: bytes) -> None:
         return
     if warm:
         warm_up(ours)
-    ids = same(outcome(fast.encode, text, ours, special), outcome(reference.encode, text, theirs, special))
+    ids = same(
+        outcome(fast.encode, text, ours, special), outcome(reference.encode, text, theirs, special)
+    )
     same(
         outcome(fast.count, text, ours, special, limit),
         outcome(reference.count, text, theirs, special, limit),
@@ -227,5 +229,3 @@ def special(data: bytes) -> None:
     cut = same(*(e.cut_special(text, table) for e, table in zip(ENGINES, tables)))
     assert b"".join(part for part, _ in cut) == text
     same(*(e.count_pieces([text], "gpt2", table) for e, table in zip(ENGINES, tables)))
-
-

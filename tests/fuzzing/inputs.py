@@ -12,7 +12,30 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 REFUSALS = (ValueError, OSError)  # what readers of files may raise
-INTERESTING = (0, 1, 2, 7, 8, 15, 16, 31, 32, 34, 44, 48, 57, 63, 64, 91, 93, 123, 125, 127, 128, 255)
+INTERESTING = (
+    0,
+    1,
+    2,
+    7,
+    8,
+    15,
+    16,
+    31,
+    32,
+    34,
+    44,
+    48,
+    57,
+    63,
+    64,
+    91,
+    93,
+    123,
+    125,
+    127,
+    128,
+    255,
+)
 
 
 class Choices:

@@ -102,9 +102,7 @@ def read_file(data: bytes, name: str, reader: Callable[..., Tokenizer], **option
 
 def read(reader: Callable[[str], Tokenizer], place: str) -> None:
     """Read by both engines; an error must tell the place."""
-    ours, theirs = (
-        outcome(reader, engine, allowed=REFUSALS) for engine in ("fast", "reference")
-    )
+    ours, theirs = (outcome(reader, engine, allowed=REFUSALS) for engine in ("fast", "reference"))
     if isinstance(ours, Raised) or isinstance(theirs, Raised):
         same(ours, theirs)
         assert place in ours.text, f"{ours.text!r} does not tell of {place}"

@@ -1,6 +1,6 @@
 """Have libFuzzer look for bytes on which a target fails; see `.ci/fuzz`.
 
-    python -m fuzzing.run TARGET [option or folder of libFuzzer]...
+python -m fuzzing.run TARGET [option or folder of libFuzzer]...
 """
 
 import sys
@@ -12,10 +12,12 @@ PLAIN = [f"tokbpe.{name}" for name in ("arguments", "ranks", "reference", "speci
 
 with atheris.instrument_imports(include=["tokbpe"], exclude=PLAIN):
     from fuzzing.targets import TARGETS
-    from tokbpe import files
+    from tokbpe import files, shards
 
 if __name__ == "__main__":
-    files.LARGEST = 2**20  # to ask for room takes long with AddressSanitizer
+    # To ask for much room takes long with AddressSanitizer.
+    files.LARGEST = 2**20
+    shards.CHUNK_BYTES = 2**10
     name = sys.argv.pop(1)
     atheris.Setup(sys.argv, TARGETS[name])
     atheris.Fuzz()
