@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from tokbpe import engines
+from tokbpe import engines, files
 from tokbpe.engines import Engine
 from tokbpe.files import Path
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
@@ -53,7 +53,9 @@ class TokenizerFiles:
         ValueError for another file, for one of a newer version, and for one of which any byte
         has changed; OSError if it cannot be read.
         """
-        return cls.from_vocabulary(artifact.load(path, engines.get(engine)), engine)
+        vocabulary = artifact.load(path, engines.get(engine))
+        with files.naming(path):  # it may be of a method that is not known here
+            return cls.from_vocabulary(vocabulary, engine)
 
     def to_json(self: Whole, path: Path) -> None:
         """Write `{"vocab": {piece: id}, "merges": [[left, right], ...]}`, in the printable

@@ -231,6 +231,11 @@ class Vocabulary:
             raise ValueError(f"{len(self.merges)} merges, but {len(self.ids_of_merges)} ids")
         if len(self.merge_counts) not in (0, len(self.merges)):
             raise ValueError(f"{len(self.merges)} merges, but {len(self.merge_counts)} counts")
+        if int(self.merge_counts.max(initial=0)) > arguments.HIGHEST_COUNT:
+            raise ValueError(
+                f"a count of a merge is {self.merge_counts.max()}; "
+                f"the highest is {arguments.HIGHEST_COUNT}"
+            )
         self.validate_alphabet()
         self.validate_merges()
         self.validate_tokens()

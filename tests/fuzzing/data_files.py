@@ -97,7 +97,7 @@ def documents(data: bytes) -> None:
         file.write_bytes(content)
         read = outcome(lambda: [*Corpus.from_files(file, documents=separator)], allowed=REFUSALS)
         if isinstance(read, Raised):
-            assert str(path) in read.text
+            assert str(path) in read.text or "at least one document" in read.text
         if ".txt" not in name or isinstance(read, Raised):
             return
         with gzip.open(file) if name.endswith(".gz") else open(file, "rb") as opened:
