@@ -17,6 +17,7 @@ BYTES = [bytes([byte]) for byte in range(256)]
 PATTERNS = [None, *patterns.NAMED, patterns.WORDS, r"\w+|\s", "[a]", r"(?s:.{1,7})", "a+b*"]
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 ENGINES = (fast, reference)
+PLAIN = Tokenizer.from_bytes(special_tokens=["<|end|>", "é"], reserved=["EOS"])
 
 
 def encode(data: bytes) -> None:
@@ -101,11 +102,10 @@ def decode(data: bytes) -> None:
             for engine in ENGINES
         )
     )
-    tokenizer = Tokenizer.from_bytes(special_tokens=["<|end|>", "é"], reserved=["EOS"])
     few = [int(id) % 262 for id in ids]
     for skip in (False, True):
-        whole = outcome(tokenizer.decode, few, "replace", skip)
-        stream = StreamDecoder(tokenizer, "replace", skip)
+        whole = outcome(PLAIN.decode, few, "replace", skip)
+        stream = StreamDecoder(PLAIN, "replace", skip)
         parts = outcome(lambda s=stream: "".join(map(s.put, few)) + s.finish())
         if isinstance(whole, Raised):
             assert isinstance(parts, Raised)
