@@ -45,6 +45,7 @@ def encode(data: bytes) -> None:
     )
     if isinstance(ids, Raised):
         return
+    assert fast.Encoder(ours, special).encode(text) == ids
     assert fast.encode_array(text, ours, special, threads=2).tolist() == ids
     texts = [text, text[: len(text) // 2], b"", text]
     rows = fast.encode_batch(texts, ours, special, threads=2)
