@@ -275,7 +275,8 @@ def differences(
         if isinstance(value, Mapping) and isinstance(found, Mapping) and {*found} == {*value}:
             yield from differences(found, value)
         elif name == "files":
-            for number, (one, other) in enumerate(zip_longest(found or (), value)):
+            listed = found if isinstance(found, list) else []
+            for number, (one, other) in enumerate(zip_longest(listed, value)):
                 if one != other:
                     yield f"file {number}", one, other
         else:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -34,6 +35,7 @@ from tokbpe.tokenizer import Tokenizer
 VERSION = 1
 FORMAT = "tokbpe shards"
 MANIFEST = "manifest.json"
+NAME = re.compile("[0-9]{5,}-[0-9]{5,}")
 DTYPES = ("uint16", "uint32")
 OFFSETS = np.dtype("<u8")
 # How much of a file is looked at at a time.
@@ -312,6 +314,12 @@ def check_fields(plain: Mapping[str, Any]) -> None:
     check_types(plain, FIELDS, "the manifest")
     arguments.choice(plain["role"], "role", ROLES)
     arguments.choice(plain["dtype"], "dtype", DTYPES)
+    for name, id in plain["reserved"].items():
+        if type(id) is not int or not 0 <= id < arguments.LARGEST_VOCABULARY:
+            raise ValueError(
+                f"the reserved id {name!r} must be a whole number from 0 to "
+                f"{arguments.LARGEST_VOCABULARY - 1}, not {id!r}"
+            )
     for shard in plain["shards"]:
         check_shard(shard)
     names = [shard["name"] for shard in plain["shards"]]
@@ -341,8 +349,11 @@ def check_shard(shard: Any) -> None:
     if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
         raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
     check_types(shard, Shard.__annotations__, "a shard")
-    if os.path.basename(shard["name"]) != shard["name"]:
-        raise ValueError(f"a shard stands in the folder of its manifest, not at {shard['name']!r}")
+    if not NAME.fullmatch(shard["name"]):
+        raise ValueError(
+            "a shard stands in the folder of its manifest, with a name such as 00000-00000, not at "
+            f"{shard['name']!r}"
+        )
 
 
 def sealed(kind: str, plain: Mapping[str, Any]) -> bytes:

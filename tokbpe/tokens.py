@@ -178,7 +178,10 @@ class Source:
 def mapped(path: str) -> Ids:
     """The array of a .npy file, mapped into memory."""
     with written.reading_array():
-        return np.lib.format.open_memmap(path, mode="r")
+        array = np.lib.format.open_memmap(path, mode="r")
+    if not array.ndim:
+        raise ValueError("tokens must be whole numbers in one dimension, not a single number")
+    return array
 
 
 def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
