@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from cases import Raised
-from fuzzing.inputs import REFUSALS, Choices, limited, outcome, same
+from fuzzing.inputs import REFUSALS, Choices, edit_plain, limited, outcome, same
 from fuzzing.readers import SECONDS, folder
 from tokbpe import (
     Corpus,
@@ -145,24 +145,6 @@ def small_tokenizer() -> Tokenizer:
 
 TEXTS = ("low lower\n", "lowest\n" * 4, "é slow\n" * 3, "x", "")
 OPTIONS = {"shard_tokens": 7, "documents": "line", "eos": True, "threads": 1}
-VALUES = (
-    *(None, True, -1, 0, 1, 2, 7, 8, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**30, 1.5, 1e999),
-    *(
-        "",
-        "x",
-        "../x",
-        "/",
-        "\0",
-        "00000-00000",
-        "test",
-        "uint32",
-        "\ud800",
-        [],
-        {},
-        [[1]],
-        {"a": 1},
-    ),
-)
 
 
 def finished_shards(data: bytes) -> None:
@@ -243,25 +225,6 @@ def edited(files: dict[str, bytes], choices: Choices) -> bool:
                 files[name] = shards.sealed(plain["format"], plain)
                 sealed = True
     return sealed
-
-
-def edit_plain(plain: Any, choices: Choices) -> None:
-    """Change, remove or add a value somewhere in plain data."""
-    places = [*plain] if isinstance(plain, dict) else [*range(len(plain))]
-    if not places:
-        return
-    place = choices.pick(places)
-    kind = choices.number(4)
-    if kind == 0 and isinstance(plain[place], (dict, list)):
-        edit_plain(plain[place], choices)
-    elif kind == 1:
-        del plain[place]
-    elif kind == 2 and isinstance(plain, list):
-        plain.append(plain[place])
-    elif kind == 2:
-        plain["more"] = choices.pick(VALUES)
-    else:
-        plain[place] = choices.pick(VALUES)
 
 
 # The shards that are edited

@@ -1,5 +1,6 @@
 """From bytes to what a target needs, and the outcome of a call on it."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,29 +13,25 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 REFUSALS = (ValueError, OSError)  # what readers of files may raise
-INTERESTING = (
-    0,
-    1,
-    2,
-    7,
-    8,
-    15,
-    16,
-    31,
-    32,
-    34,
-    44,
-    48,
-    57,
-    63,
-    64,
-    91,
-    93,
-    123,
-    125,
-    127,
-    128,
-    255,
+INTERESTING = b"\x00\x01\x02\x07\x08\x0f\x10\x1f ',0?@AZ[]az{}\x7f\x80\xff"
+# Ids near 2**32, which make large tables, have tests of their own.
+VALUES = (
+    *(None, True, -1, 0, 1, 2, 7, 8, 2**63 - 1, 2**63, 2**64, 10**30, 1.5, 1e999),
+    *(
+        "",
+        "x",
+        "../x",
+        "/",
+        "\0",
+        "00000-00000",
+        "test",
+        "uint32",
+        "\ud800",
+        [],
+        {},
+        [[1]],
+        {"a": 1},
+    ),
 )
 
 
@@ -108,8 +105,49 @@ def same(ours: Result, theirs: Result) -> Result:
     return ours
 
 
+def edit_plain(plain: Any, choices: Choices) -> None:
+    """Change, remove or add a value somewhere in plain data."""
+    places = [*plain] if isinstance(plain, dict) else [*range(len(plain))]
+    if not places:
+        return
+    place = choices.pick(places)
+    kind = choices.number(6)
+    if kind < 3 and isinstance(plain[place], (dict, list)):
+        edit_plain(plain[place], choices)
+    elif kind == 3:
+        del plain[place]
+    elif kind == 4 and isinstance(plain, list):
+        plain.append(plain[place])
+    elif kind == 4:
+        plain["more"] = choices.pick(VALUES)
+    else:
+        plain[place] = choices.pick(VALUES)
+
+
 def mutated(data: bytes, random: Random) -> bytes:
-    """The bytes with a few changes, simple ones."""
+    """The bytes with a few changes: in JSON of values, or of bytes."""
+    if random.random() < 0.5 and (edited := json_edited(data, random)) is not None:
+        return edited
+    return bytes_edited(data, random)
+
+
+def json_edited(data: bytes, random: Random) -> bytes | None:
+    """The same with another value in the first JSON object; None if there is none."""
+    start = data.find(b"{")
+    if start < 0:
+        return None
+    text = data[start:].decode("utf-8", "surrogateescape")
+    try:
+        plain, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return None
+    edit_plain(plain, Choices(random.randbytes(16)))
+    rest = text[end:].encode("utf-8", "surrogateescape")
+    return data[:start] + json.dumps(plain).encode("ascii") + rest
+
+
+def bytes_edited(data: bytes, random: Random) -> bytes:
+    """The same with some bytes removed, repeated, moved or put in the place of others."""
     for _ in range(random.choice([1, 1, 2, 3, 8])):
         place = random.randrange(len(data) + 1)
         size = random.choice([1, 1, 2, 4, 16])

@@ -132,7 +132,7 @@ def check_use(ours: Tokenizer, theirs: Tokenizer, texts: list[bytes]) -> None:
 
 
 def encoded(tokenizer: Tokenizer, text: bytes, allowed: Any) -> list[int]:
-    return tokenizer.encode_bytes(text, allowed_special=allowed, add_special_tokens=True)
+    return tokenizer.encode_bytes(text, allowed_special=allowed, add_special_tokens=bool(allowed))
 
 
 def check_written(tokenizer: Tokenizer, texts: list[bytes]) -> None:
