@@ -131,7 +131,8 @@ def ids(data: bytes) -> None:
         assert status == 0 or str(path) in told.getvalue(), told.getvalue()
         found = outcome(TokenDataset, path / "ids", 2, allowed=REFUSALS)
         if isinstance(found, Raised):
-            assert str(path) in found.text or "to predict one" in found.text, found
+            few = found.text.startswith(("there are ", "a context of "))  # tokens, for a row
+            assert few or str(path) in found.text, found
         else:
             assert len([*found]) == len(found)
 
