@@ -1431,8 +1431,8 @@ def rewritten(folder, change):
         (lambda plain: plain.update(tokens=5), "the tokens of the shards are not 5 together"),
         (lambda plain: plain["shards"].append(5), "a shard has name, tokens"),
         (lambda plain: plain["shards"][0].update(name="../x"), "stands in the folder of its"),
-        (lambda plain: plain["shards"][0].update(tokens=-1), "whole number from 0 to .*, not -1"),
-        (lambda plain: plain["shards"][0].update(tokens="4"), "whole number from 0 to .*, not '4'"),
+        (lambda plain: plain["shards"][0].update(tokens=-1), "whole number from 0 on, .*not -1"),
+        (lambda plain: plain["shards"][0].update(tokens="4"), "must have tokens, of the type int"),
     ],
     ids=map(str, range(9)),
 )

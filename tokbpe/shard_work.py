@@ -23,7 +23,15 @@ from tokbpe import blocks, files, reading, written
 from tokbpe.encoded import Fitted
 from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
-from tokbpe.shards import CHUNK_BYTES, OFFSETS, Shard, read_sealed, sealed
+from tokbpe.shards import (
+    CHUNK_BYTES,
+    OFFSETS,
+    Shard,
+    check_shard,
+    check_types,
+    read_sealed,
+    sealed,
+)
 from tokbpe.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
 WORK = "tokbpe-unfinished"
 STOP = "stop"
 RECORD = "record of token shards"
+PART_FIELDS = {"documents": int, "bytes": int, "read": int, "hashes": str, "shards": int}
+SHARD_FIELDS = {"shard": dict, "place": list}
 # How much the thread that writes may have to do, in blocks.
 MOST_PENDING = 4
 # The disk gets what is written in such steps, while there is more to encode, not all at the end.
@@ -452,18 +462,29 @@ def has_record(job: Job, name: str) -> bool:
 
 
 def read_record(job: Job, name: str) -> dict[str, Any]:
-    return read_sealed(record_path(job, name), RECORD)
+    """The record of a part. ValueError, naming the file, for one that is damaged."""
+    path = record_path(job, name)
+    record = read_sealed(path, RECORD)
+    with files.naming(path):
+        check_types(record, PART_FIELDS, "the record of a part")
+    return record
 
 
 def read_shard(job: Job, name: str) -> tuple[Shard, Place]:
     """A shard that has a record, and where it ends; ValueError or OSError, naming the file, if its
     files are not what they were."""
-    record = read_record(job, name)
+    path = record_path(job, name)
+    record = read_sealed(path, RECORD)
+    with files.naming(path):
+        check_types(record, SHARD_FIELDS, "the record of a shard")
+        check_shard(record["shard"])
+        if record["shard"]["name"] != name:  # whose files would be taken for it, and removed
+            raise ValueError(f"this is the record of the shard {record['shard']['name']!r}")
+        place = dict(zip(Place._fields, record["place"]))
+        check_types(place, Place.__annotations__, "the place of a shard")
     shard = Shard(**record["shard"])
-    if shard.name != name:  # other files would be taken for it, and removed with it
-        raise ValueError(f"{record_path(job, name)}: this is the record of {shard.name!r}")
     shard.check(job.folder, np.dtype(job.dtype))
-    return shard, Place(*record["place"])
+    return shard, Place(**place)
 
 
 def write_record(job: Job, name: str, record: Mapping[str, Any]) -> None:

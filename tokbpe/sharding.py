@@ -275,7 +275,8 @@ def differences(
         if isinstance(value, Mapping) and isinstance(found, Mapping) and {*found} == {*value}:
             yield from differences(found, value)
         elif name == "files":
-            for number, (one, other) in enumerate(zip_longest(found or (), value)):
+            listed = found if isinstance(found, list) else []
+            for number, (one, other) in enumerate(zip_longest(listed, value)):
                 if one != other:
                     yield f"file {number}", one, other
         else:
@@ -442,7 +443,7 @@ def made_of(job: Job, parts: Sequence[Part]) -> Made:
         record = read_record(job, part.name)
         documents += record["documents"]
         size += record["bytes"]
-        names = [f"{part.name}-{number:05}" for number in range(record["shards"])]
+        names = (f"{part.name}-{number:05}" for number in range(record["shards"]))
         shards += [read_shard(job, name)[0]._asdict() for name in names]
         add_hashes(digest, os.path.join(job.work, f"{part.name}.hashes"), record["hashes"])
     return Made(digest.hexdigest(), size, documents, shards)

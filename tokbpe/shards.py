@@ -16,6 +16,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -34,6 +35,7 @@ from tokbpe.tokenizer import Tokenizer
 VERSION = 1
 FORMAT = "tokbpe shards"
 MANIFEST = "manifest.json"
+NAME = re.compile("[0-9]{5,}-[0-9]{5,}")
 DTYPES = ("uint16", "uint32")
 OFFSETS = np.dtype("<u8")
 # How much of a file is looked at at a time.
@@ -309,24 +311,17 @@ def read_manifest(folder: str) -> dict[str, Any]:
 
 def check_fields(plain: Mapping[str, Any]) -> None:
     """ValueError for data that no `write_shards` has written, though the checksum is right."""
-    for name, kind in FIELDS.items():
-        if not isinstance(plain.get(name), kind):
-            raise ValueError(f"the manifest must have {name}, of the type {kind.__name__}")
+    check_types(plain, FIELDS, "the manifest")
     arguments.choice(plain["role"], "role", ROLES)
     arguments.choice(plain["dtype"], "dtype", DTYPES)
-    for shard in plain["shards"]:
-        if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
-            raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
-        if os.path.basename(str(shard["name"])) != shard["name"] or "\0" in shard["name"]:
+    for name, id in plain["reserved"].items():
+        if type(id) is not int or not 0 <= id < arguments.LARGEST_VOCABULARY:
             raise ValueError(
-                f"a shard stands in the folder of its manifest, not at {shard['name']!r}"
+                f"the reserved id {name!r} must be a whole number from 0 to "
+                f"{arguments.LARGEST_VOCABULARY - 1}, not {id!r}"
             )
-        for name in ("tokens", "documents"):
-            if type(shard[name]) is not int or not 0 <= shard[name] <= arguments.HIGHEST_COUNT:
-                raise ValueError(
-                    f"{name} of a shard must be a whole number from 0 to "
-                    f"{arguments.HIGHEST_COUNT}, not {shard[name]!r}"
-                )
+    for shard in plain["shards"]:
+        check_shard(shard)
     names = [shard["name"] for shard in plain["shards"]]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -335,6 +330,31 @@ def check_fields(plain: Mapping[str, Any]) -> None:
         total = sum(shard[name] for shard in plain["shards"])
         if total != plain[name] or total > arguments.HIGHEST_COUNT:
             raise ValueError(f"the {name} of the shards are not {plain[name]} together")
+
+
+def check_types(plain: Mapping[str, Any], fields: Mapping[str, type], what: str) -> None:
+    """ValueError unless plain data have these fields, each of its type, and numbers can be those
+    of something."""
+    for name, kind in fields.items():
+        if type(plain.get(name)) is not kind:
+            raise ValueError(f"{what} must have {name}, of the type {kind.__name__}")
+        if kind is int and not 0 <= plain[name] <= arguments.HIGHEST_COUNT:
+            raise ValueError(
+                f"{name} of {what} must be a whole number from 0 on, below 2**63, "
+                f"not {plain[name]!r}"
+            )
+
+
+def check_shard(shard: Any) -> None:
+    """ValueError for plain data that are not those of a `Shard`."""
+    if not isinstance(shard, dict) or shard.keys() != set(Shard._fields):
+        raise ValueError(f"a shard has {', '.join(Shard._fields)}, not {shard!r}")
+    check_types(shard, Shard.__annotations__, "a shard")
+    if not NAME.fullmatch(shard["name"]):
+        raise ValueError(
+            "a shard stands in the folder of its manifest, with a name such as 00000-00000, not at "
+            f"{shard['name']!r}"
+        )
 
 
 def sealed(kind: str, plain: Mapping[str, Any]) -> bytes:

@@ -154,9 +154,9 @@ HUGGING_FACE = Reader(
     folds_strings=True,
 )
 
-# With case ignored: single characters and classes without a case that fold to themselves, and the
-# letters that make a string to which one character folds.
-UNFOLDED = re.compile(r"[\x00-\x7f]|\\[^A-Za-z0-9]|\\[sdnrtfv]|\[\^?\]?|\(.+|.[+?]|\{.*")
+# With case ignored: single characters, and classes without a case, that fold to themselves, edges
+# of the text, and the letters that make a string to which one character folds.
+UNFOLDED = re.compile(r"[\x00-\x7f]|\\[^A-Za-z0-9]|\\[sdnrtfvAz]|\[\^?\]?|\(.+|.[+?]|\{.*")
 FOLDED_STRINGS = ("ff", "fi", "fl", "ss", "st")
 
 

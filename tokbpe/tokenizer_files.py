@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from tokbpe import engines
+from tokbpe import engines, files
 from tokbpe.engines import Engine
 from tokbpe.files import Path
 from tokbpe.formats import artifact, gpt2, huggingface, printable_json, tiktoken
@@ -60,7 +60,8 @@ class TokenizerFiles:
         changed, and for such a pattern, telling why; OSError if it cannot be read.
         """
         vocabulary = artifact.load(path, engines.get(engine), trust_pattern)
-        return cls.from_vocabulary(vocabulary, engine)
+        with files.naming(path):  # it may be of a method that is not known here
+            return cls.from_vocabulary(vocabulary, engine)
 
     def to_json(self: Whole, path: Path) -> None:
         """Write `{"vocab": {piece: id}, "merges": [[left, right], ...]}`, in the printable

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tokbpe import arguments, files, shards, states
+from tokbpe import arguments, files, shards, states, written
 from tokbpe.corpus import TRAINING
 from tokbpe.shards import CHUNK_BYTES, Shards
 
@@ -177,10 +177,11 @@ class Source:
 
 def mapped(path: str) -> Ids:
     """The array of a .npy file, mapped into memory."""
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(f"this is no whole .npy file: {error}") from error
+    with written.reading_array():
+        array = np.lib.format.open_memmap(path, mode="r")
+    if not array.ndim:
+        raise ValueError("tokens must be whole numbers in one dimension, not a single number")
+    return array
 
 
 def array_of(values: ArrayLike, name: str) -> NDArray[Any]:

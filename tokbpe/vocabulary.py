@@ -149,6 +149,7 @@ class Vocabulary:
         strips = {"lstrip", "rstrip"}
         return (
             self.unit == "byte"
+            and self.unknown is None
             and self.normalizer is None
             and not self.prefix_space
             and (self.pattern is None or self.pattern.keep_gaps)
@@ -243,6 +244,11 @@ class Vocabulary:
             raise ValueError(f"{len(self.merges)} merges, but {len(self.ids_of_merges)} ids")
         if len(self.merge_counts) not in (0, len(self.merges)):
             raise ValueError(f"{len(self.merges)} merges, but {len(self.merge_counts)} counts")
+        if int(self.merge_counts.max(initial=0)) > arguments.HIGHEST_COUNT:
+            raise ValueError(
+                f"a count of a merge is {self.merge_counts.max()}; "
+                f"the highest is {arguments.HIGHEST_COUNT}"
+            )
         self.validate_alphabet()
         self.validate_merges()
         self.validate_tokens()
@@ -310,6 +316,9 @@ class Vocabulary:
                 taken[id] = f"the {kind} {name!r}"
         if self.unknown is not None:
             arguments.whole_number(self.unknown, "unknown", 0, len(self) - 1)
+            meaning = self.meaning_of_piece(self.unknown)
+            if meaning is not None:
+                raise ValueError(f"unknown is {self.unknown}, the id of {meaning}")
         for spelling in self.special_tokens.keys() & self.added_tokens.keys():
             raise ValueError(f"{spelling!r} is both a special token and an added one")
         for spelling, flags in self.token_flags.items():
@@ -326,8 +335,10 @@ class Vocabulary:
 
     def plain_meaning(self, id: int) -> str | None:
         """What an id stands for in plain text."""
-        if id == self.unknown:
-            return repr(UNKNOWN)
+        return repr(UNKNOWN) if id == self.unknown else self.meaning_of_piece(id)
+
+    def meaning_of_piece(self, id: int) -> str | None:
+        """Which symbol or merge has an id."""
         piece = self.listed(id)
         if piece is None:
             return "a merge" if self.makes(id) else None

@@ -4,6 +4,7 @@ They come as the blocks of one file after another, which `Tokenizer.encode_file`
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import IO
 
@@ -52,6 +53,18 @@ def write_array(file: IO[bytes], files: Iterable[Iterable[Arrays]], dtype: str) 
         size += len(part)
     file.seek(0)
     write_header(file, kind, size // kind.itemsize)
+
+
+@contextmanager
+def reading_array() -> Iterator[None]:
+    """NumPy raises errors of many kinds for a .npy file that is damaged; here they are a
+    ValueError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"this is no whole .npy file: {error}") from error
 
 
 def write_header(file: IO[bytes], kind: "np.dtype[np.unsignedinteger]", count: int) -> None:

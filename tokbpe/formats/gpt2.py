@@ -195,7 +195,7 @@ def dumped(vocabulary: Vocabulary, engine: Engine) -> tuple[bytes, bytes]:
     listed = equivalence.as_merge_list(vocabulary, engine)
     refuse_what_no_merge_makes(listed, engine)
     shown = shown_pieces(listed)
-    vocab = json.dumps(vocab_of(shown), ensure_ascii=False) + "\n"
+    vocab = json.dumps(checked_vocab(vocab_of(shown)), ensure_ascii=False) + "\n"
     merges = [f"{shown[left]} {shown[right]}\n" for left, right in listed.merges.tolist()]
     return vocab.encode("utf-8"), "".join([f"{HEADER}: 0.2\n", *merges]).encode("utf-8")
 

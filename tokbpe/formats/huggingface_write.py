@@ -8,7 +8,7 @@ import numpy as np
 from tokbpe import equivalence, patterns
 from tokbpe.engines import Engine
 from tokbpe.formats.huggingface_tokens import is_looked_up
-from tokbpe.formats.printable import shown_pieces, vocab_of
+from tokbpe.formats.printable import checked_vocab, shown_pieces, vocab_of
 from tokbpe.formats.refusal import refuse_what_is_lost
 from tokbpe.vocabulary import FLAGS, Vocabulary
 
@@ -61,7 +61,7 @@ def content_of(vocabulary: Vocabulary, engine: Engine) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": vocabulary.whole_piece_lookup,
-            "vocab": vocab,
+            "vocab": checked_vocab(vocab),
             "merges": [(shown[left], shown[right]) for left, right in listed.merges.tolist()],
         },
     }

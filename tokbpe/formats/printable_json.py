@@ -44,7 +44,12 @@ def dumped(vocabulary: Vocabulary) -> bytes:
     vocab = vocab_of(shown)
     merges = [(shown[left], shown[right]) for left, right in vocabulary.merges.tolist()]
     text = json.dumps({"vocab": vocab, "merges": merges}, ensure_ascii=False)
-    return text.encode("utf-8") + b"\n"
+    data = text.encode("utf-8") + b"\n"
+    try:
+        loaded(data, None)  # of another's vocabulary a merge may be missing, or one too many
+    except ValueError as error:
+        raise ValueError(f"this format cannot hold all of this vocabulary: {error}") from error
+    return data
 
 
 # Reading
