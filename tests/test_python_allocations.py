@@ -2,8 +2,8 @@
 
 What `test_allocations` does for the memory of compiled code, by a hook that CPython has for its own
 tests: so this is also about what compiled code makes of Python's objects, lists of ids, bytes,
-exceptions and their tracebacks. A request fails alone, or with many behind it. The operation ends in
-a MemoryError, or does without; then the same object gives the right result, what was to be
+exceptions and their tracebacks. A request fails alone, or with many behind it. The operation ends
+in a MemoryError, or does without; then the same object gives the right result, what was to be
 written is there complete or not at all, and of the memory of compiled code, which the debug build
 counts, no block is left.
 
@@ -35,18 +35,20 @@ import numpy as np
 import pytest
 
 import test_allocations
-from test_allocations import ALL, CORPUS, COUNTED, LONG_TEXT, TEXT, TEXTS, small  # noqa: F401
+from test_allocations import ALL, CORPUS, COUNTED, LONG_TEXT, TEXT, TEXTS
 from tokbpe import (
     Corpus,
     PieceCounts,
     Shards,
-    StreamedCorpus,
     StreamDecoder,
+    StreamedCorpus,
     Tokenizer,
+    aside,
     decode_stream,
-    fast,
     write_shards,
 )
+from tokbpe.fast.count import use_batches
+from tokbpe.fast.groups import use_sizes
 
 testing = pytest.importorskip("_testcapi", reason="Python was built without its own tests")
 
@@ -423,9 +425,6 @@ def load_counts(path):
 class InPlace(concurrent.futures.Executor):
     """Work that is done at once, without a thread."""
 
-    def __init__(self, *arguments):
-        pass
-
     def submit(self, work, *arguments):
         future = concurrent.futures.Future()
         try:
@@ -436,7 +435,7 @@ class InPlace(concurrent.futures.Executor):
 
 
 def without_threads(folder):
-    concurrent.futures.ThreadPoolExecutor = InPlace  # in the process of this operation
+    aside.OneThread = InPlace  # in the process of this operation
     return fresh()
 
 
@@ -596,9 +595,14 @@ def in_a_process(work, log):
 
 @core
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_each_request_may_fail(operation, small, tmp_path):
+def test_each_request_may_fail(operation, tmp_path):
+    def work():
+        use_sizes(2000, 1000)  # groups and batches for a few bytes already
+        use_batches(8000, 5)
+        check(operation, tmp_path)
+
     log = tmp_path / "log"
-    code = in_a_process(lambda: check(operation, tmp_path), log)
+    code = in_a_process(work, log)
     said = log.read_text(errors="replace")
     print(said.splitlines()[-1])
     assert code == 0, said[-5000:]

@@ -154,9 +154,9 @@ class Stopped(BaseException):
 def test_two_files_or_none_when_stopped(folder, monkeypatch, step):
     """Before or behind each of the steps that the disk sees."""
     steps = iter(range(10**9))
-    for name in ("fsync", "link"):
+    for real in (os.fsync, os.link):
 
-        def stopping(*arguments, real=getattr(os, name), **options):
+        def stopping(*arguments, real=real, **options):
             if next(steps) == step:
                 raise Stopped
             found = real(*arguments, **options)
@@ -164,7 +164,7 @@ def test_two_files_or_none_when_stopped(folder, monkeypatch, step):
                 raise Stopped
             return found
 
-        monkeypatch.setattr(os, name, stopping)
+        monkeypatch.setattr(os, real.__name__, stopping)
     with pytest.raises(Stopped):
         TOKENIZER.to_gpt2(folder)
     assert contents(folder) == {}
@@ -287,9 +287,7 @@ def check_order(steps, folder):
 
 @pytest.mark.skipif(os.name != "posix", reason="folders that can be synchronized")
 @pytest.mark.parametrize("unnamed", [True, False])
-def test_files_are_on_the_disk_before_they_have_a_name(
-    save, folder, steps, unnamed, monkeypatch
-):
+def test_files_are_on_the_disk_before_they_have_a_name(save, folder, steps, unnamed, monkeypatch):
     if not unnamed:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     save(folder / "file")
