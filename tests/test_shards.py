@@ -432,12 +432,12 @@ def test_killed_after_each_file_that_is_written(tmp_path, tokenizer, monkeypatch
     write_shards(source, tokenizer, tmp_path / "whole", **options)
     real, left = files.new_file, 0
 
-    def new_file(path):
+    def new_file(path, **options):
         nonlocal left
         left -= 1
         if left < 0:
             raise Killed
-        return real(path)
+        return real(path, **options)
 
     for module in (files, shard_work.files):
         monkeypatch.setattr(module, "new_file", new_file)

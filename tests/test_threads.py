@@ -11,7 +11,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer
+from tokbpe import StreamedCorpus, Tokenizer, write_shards
+from tokbpe.aside import OneThread
 from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
 core = pytest.mark.core
@@ -125,6 +126,39 @@ def test_whatever_the_engine_threads_are_checked():
     with pytest.raises(ValueError, match="threads must be from 1 to"):
         tokenizer.encode_array("low", threads=0)
     assert tokenizer.encode_batch(["low"], threads=2) == [tokenizer.encode("low")]
+
+
+# Where there are no threads
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_work_is_done_here_if_no_thread_starts(monkeypatch, started):
+    """Behind what a thread has begun, in order, and only once."""
+    done = []
+    with OneThread() as thread:
+        if started:
+            thread.submit(done.append, 0).result()
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", no_thread_to_be_had)
+        for number in range(1, 4):
+            thread.submit(done.append, number)
+        monkeypatch.undo()
+        failed = thread.submit(int, "x")
+    assert done == [*range(0 if started else 1, 4)]
+    with pytest.raises(ValueError, match="invalid literal"):
+        failed.result()
+
+
+def no_thread_to_be_had(*arguments, **options):
+    raise RuntimeError("can't start new thread")
+
+
+def test_training_and_shards_without_threads(monkeypatch, tmp_path):
+    monkeypatch.setattr(threading.Thread, "start", no_thread_to_be_had)
+    trained = Tokenizer([CORPUS] * 9, method="bpe", vocabulary_size=280, threads=3)
+    shards = write_shards(StreamedCorpus(TEXTS["many"]), trained, tmp_path / "shards", threads=3)
+    monkeypatch.undo()
+    assert trained == Tokenizer([CORPUS] * 9, method="bpe", vocabulary_size=280, threads=1)
+    assert shards[:].tolist() == [id for part in TEXTS["many"] for id in trained.encode(part)]
 
 
 # Threads of the caller

@@ -9,7 +9,7 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -124,16 +124,40 @@ def batch(items: Iterable[Item], name: str) -> Iterable[Item]:
     return items
 
 
+class Watched:
+    """The items of an iterable. An error of its own is known from one that is about them."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = items
+        self.error: BaseException | None = None
+
+    @classmethod
+    def of(cls, items: Any) -> Any:
+        """What is no plain collection is watched."""
+        plain = isinstance(items, Sized) or not isinstance(items, Iterable)
+        return items if plain else cls(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self.items
+        except BaseException as error:
+            self.error = error
+            raise
+
+
 def each(function: Callable[[Item], Result], items: Iterable[Item], name: str) -> list[Result]:
-    """What a function makes of each item; what it raises names the item."""
+    """What a function makes of each item; what it raises names the item, but for errors of items
+    that are `Watched`."""
     results = []
     for index, item in enumerate(batch(items, name)):
         try:
             results.append(function(item))
-        except (UnicodeEncodeError, UnicodeDecodeError) as error:
-            error.reason += f" ({name} {index})"
-            raise
         except (TypeError, ValueError) as error:
+            if isinstance(item, Watched) and error is item.error:
+                raise
+            if isinstance(error, (UnicodeEncodeError, UnicodeDecodeError)):
+                error.reason += f" ({name} {index})"
+                raise
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{name} {index}: {error}") from error
     return results

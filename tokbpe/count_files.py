@@ -157,8 +157,21 @@ def save(path: files.Path, arrays: Arrays, facts: Mapping[str, Any]) -> None:
     }
     about = {**facts, "version": VERSION}
     text = as_json({**about, "sha256": digest(about, parts.values())})
-    with files.new_file(path) as file:
+    with files.new_file(path) as file, telling_the_first_error():
         np.savez(file, about=np.frombuffer(text, np.uint8), **parts)
+
+
+@contextlib.contextmanager
+def telling_the_first_error() -> Iterator[None]:
+    """What `zipfile` says of a file that it cannot end, since writing to it has failed, is not what
+    has happened: the error before it is."""
+    try:
+        yield
+    except ValueError as error:
+        first = error.__context__
+        if isinstance(first, OSError | MemoryError):
+            raise first from None
+        raise
 
 
 def load(path: files.Path, trust_pattern: bool = False) -> tuple[Arrays, dict[str, Any]]:
@@ -220,6 +233,8 @@ def stored_array(file: IO[bytes], name: str, dtype: str, size: int) -> Any:
     try:
         np.lib.format.read_magic(file)
         shape, _, found = np.lib.format.read_array_header_1_0(file)
+    except MemoryError:
+        raise
     except Exception as error:  # of many kinds; NumPy's advice is for files that others made
         raise ValueError(f"the array {name!r} cannot be read") from error
     if found != dtype or len(shape) != 1:

@@ -175,7 +175,8 @@ class DocumentEncoder:
             raise ValueError(
                 f"id {ids.max()} is too large for uint16, which holds 0 to {MOST_UINT16}"
             )
-        np.asarray(view)[: len(ids)] = ids
+        if len(ids):  # `asarray` makes an array of something else where there is no memory for this
+            np.frombuffer(view, view.format)[: len(ids)] = ids
         return len(ids)
 
     def encode_batch(

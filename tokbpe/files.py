@@ -82,9 +82,12 @@ def publish(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
+def new_file(path: Path, alone: bool = True) -> Iterator[IO[bytes]]:
     """A new file to write to, which appears at the path in one step and complete when all is
     written, also if the process is killed.
+
+    alone: whether nothing else is done meanwhile. If not, an OSError may be of something else, and
+    `naming_target` must stand around each write.
 
     FileExistsError if anything stands at the path, a dangling link included; another OSError if
     the file cannot be written. Both name the path, and nothing is left behind.
@@ -95,12 +98,13 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
             raise already_there()
         descriptor = unnamed(target)
     if descriptor is None:
-        with named_file(target) as file:
+        with named_file(target, alone) as file:
             yield file
     else:
         # To close it writes what is left.
-        with naming_writes(target), open(descriptor, "w+b") as file:
-            yield file
+        with naming_writes(target, alone) as own, open(descriptor, "w+b") as file:
+            with own:
+                yield file
             with naming_target(target):
                 finish(file)
                 if not linked(descriptor, target):
@@ -164,14 +168,15 @@ def linked(descriptor: int, target: str) -> bool:
 
 
 @contextlib.contextmanager
-def named_file(target: str) -> Iterator[IO[bytes]]:
+def named_file(target: str, alone: bool = True) -> Iterator[IO[bytes]]:
     """A hidden file beside the target, which a killed process leaves there."""
     temporary = os.path.join(folder_of(target), f".tokbpe-{os.urandom(8).hex()}")
     with naming_target(target):
         file = open(temporary, "xb")  # noqa: SIM115  (closed below: errors there are told else)
     try:
-        with naming_writes(target), file:
-            yield file
+        with naming_writes(target, alone) as own, file:
+            with own:
+                yield file
             with naming_target(target):
                 finish(file)
         with naming_target(target):
@@ -197,12 +202,27 @@ def naming_target(target: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def naming_writes(target: str) -> Iterator[None]:
-    """The same where a caller writes: that names no file. What names one may be reading it."""
+def naming_writes(target: str, alone: bool) -> Iterator[contextlib.AbstractContextManager[None]]:
+    """The same where a caller writes: that names no file. What names one may be reading it.
+
+    Gives what stands around all that the caller does: if he does not write `alone`, errors there
+    are left as they are.
+    """
+    others: list[OSError] = []
+
+    @contextlib.contextmanager
+    def own() -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not alone:
+                others.append(error)
+            raise
+
     try:
-        yield
+        yield own()
     except OSError as error:
-        if error.filename is not None:
+        if error.filename is not None or error in others:
             raise
         raise OSError(error.errno, error.strerror, target) from error
 

@@ -115,9 +115,9 @@ def size_of(block: Block) -> int:
 
 def ahead(items: Iterator[Hashed]) -> Generator[Hashed]:
     """The same items, each made by another thread while the one before is worked on."""
-    from concurrent.futures import ThreadPoolExecutor
+    from tokbpe.aside import OneThread
 
-    with ThreadPoolExecutor(1) as pool:
+    with OneThread() as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
             coming = pool.submit(next, items, None)

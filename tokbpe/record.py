@@ -57,9 +57,9 @@ class Record:
         if not aside:
             yield self.add
             return
-        from concurrent.futures import ThreadPoolExecutor
+        from tokbpe.aside import OneThread
 
-        with ThreadPoolExecutor(1, "tokbpe") as thread:
+        with OneThread() as thread:
             waiting: list[tuple[Any, bool]] = []
             size = 0
             before = thread.submit(self._add_all, ())

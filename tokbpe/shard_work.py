@@ -163,6 +163,7 @@ def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None)
     encoding = job.encoding()
     fitted = job.fitted()
     ended = Ended()
+    hashes_path = os.path.join(job.work, f"{part.name}.hashes")
 
     def watched(found: Iterator[Hashed]) -> Iterator[Hashed]:
         nonlocal size, read
@@ -170,7 +171,8 @@ def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None)
             check_running(job)
             if fitted is not None:
                 fitted.refuse(item.digests, item.block.number, item.name, job.role)
-            hashes.write(b"".join(item.digests))
+            with files.naming_target(hashes_path):
+                hashes.write(b"".join(item.digests))
             yield item
             size += item.size
             read += item.read
@@ -178,7 +180,7 @@ def write_part(job: Job, part: Part, corpus: Any = None, add: Add | None = None)
                 add(item.read)
 
     with (
-        new_or_same(os.path.join(job.work, f"{part.name}.hashes")) as hashes,
+        new_or_same(hashes_path) as hashes,
         ShardWriter(job, part, ended) as writer,
         contextlib.closing(ahead(job.hashed(part, corpus, encoding.plan))) as coming,
     ):
@@ -258,9 +260,9 @@ class ShardWriter:
         self.unfinished: set[ShardFiles] = set()  # that one, and those the other thread closes
         self.count = 0  # tokens in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
-        from concurrent.futures import ThreadPoolExecutor
+        from tokbpe.aside import OneThread
 
-        self.pool = ThreadPoolExecutor(1)
+        self.pool = OneThread()
         self.pending: list[Future[None]] = []
         self.failed = False  # whether the other thread has
 
@@ -395,7 +397,7 @@ class ArrayFile:
 
     def write(self, numbers: NDArray[Any]) -> None:
         data = np.ascontiguousarray(numbers, self.dtype).view(np.uint8).data
-        with files.naming_writes(self.path):
+        with files.naming_target(self.path):
             self.file.write(data)
             self._unflushed += len(data)
             if self._unflushed >= FLUSHED_BYTES and not self.was_there:
@@ -421,7 +423,7 @@ class ArrayFile:
     def close(self) -> None:
         """Finish the file; ValueError if one was there, and has other numbers."""
         was_there = self.was_there
-        with files.naming_writes(self.path):
+        with files.naming_target(self.path):
             self.file.seek(0)
             self.file.write(written.header(self.dtype, self.count))
         opened, self._opened = self._opened, None
@@ -488,7 +490,8 @@ def read_shard(job: Job, name: str) -> tuple[Shard, Place]:
 
 
 def write_record(job: Job, name: str, record: Mapping[str, Any]) -> None:
-    with new_or_same(record_path(job, name)) as file:
+    path = record_path(job, name)
+    with new_or_same(path) as file, files.naming_target(path):
         files.write(file, sealed(RECORD, record))
 
 
@@ -498,7 +501,7 @@ def new_or_same(path: str) -> Iterator[IO[bytes]]:
     away: what is there has the same bytes."""
     is_new = False
     try:
-        with files.new_file(path) as file:
+        with files.new_file(path, alone=False) as file:
             is_new = True
             yield file
     except FileExistsError as error:

@@ -1024,7 +1024,9 @@ class Tokenizer(TokenizerFiles):
         arguments.choice(errors, "errors", arguments.ERRORS)
         self._vocabulary  # noqa: B018  (an error if it is closed)
         return arguments.each(
-            lambda ids: self.decode(ids, errors, skip_special, max_bytes=max_bytes), batch, "row"
+            lambda ids: self.decode(ids, errors, skip_special, max_bytes=max_bytes),
+            map(arguments.Watched.of, arguments.batch(batch, "row")),
+            "row",
         )
 
     def id_to_piece(self, id: int) -> bytes:

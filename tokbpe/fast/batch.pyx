@@ -100,8 +100,13 @@ cdef class Batch(Groups):
         self.count = len(self.owners)
         try:
             self.open_documents()
-        except (TypeError, UnicodeEncodeError):
+        # Not both at once: Cython's look at several crashes if an exception is lost for want of
+        # memory.
+        except TypeError:
             arguments.each(arguments.document_bytes, self.owners, "text")  # which names the text
+            raise
+        except UnicodeEncodeError:
+            arguments.each(arguments.document_bytes, self.owners, "text")
             raise
         if output == LISTS:
             self.lists = [None] * <Py_ssize_t> self.count

@@ -10,6 +10,10 @@ cdef extern from "allocations.h" nogil:
     void free "tokbpe_free" (void *memory) noexcept
 
 
+cdef extern from "traceback.h":
+    pass
+
+
 cdef extern from "memory.h" nogil:
     void tokbpe_prefetch(const void *address) noexcept
     void tokbpe_large_pages(void *memory, size_t size) noexcept

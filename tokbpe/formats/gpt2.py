@@ -10,6 +10,7 @@ Both are in printable characters. Special tokens are entries of the vocab too, s
 are. The pattern is that of GPT-2 and stands in neither.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -175,13 +176,24 @@ def save(vocabulary: Vocabulary, folder: files.Path, engine: Engine) -> None:
     ValueError, naming it, for what the format cannot hold; OSError if one of the two exists or
     cannot be written.
     """
-    vocab, merges = dumped(vocabulary, engine)
-    first, second = (os.path.join(os.fsdecode(folder), name) for name in NAMES[0])
-    files.publish(first, vocab)
+    contents = dumped(vocabulary, engine)
+    paths = [os.path.join(os.fsdecode(folder), name) for name in NAMES[0]]
+    for path in paths:
+        with files.naming_target(path):
+            if os.path.lexists(path):
+                raise files.already_there()
+    written = 0
     try:
-        files.publish(second, merges)
-    except BaseException:
-        os.unlink(first)
+        for path, data in zip(paths, contents):
+            files.publish(path, data)
+            written += 1
+    except BaseException as error:
+        # An interrupt may come when a file has its name already. With an OSError it has none, and
+        # what stands there is of others.
+        ours = written if isinstance(error, OSError) else written + 1
+        for path in paths[:ours]:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
         raise
 
 
