@@ -43,6 +43,10 @@ TAKEN = [
 ]
 
 REFUSED = [
+    "(?:a" + "()" * 90 + ")+",  # memory for each round
+    "(?:a" + "b?" * 10 + "(?:c|d)" * 4 + ")+",
+    "a?" * 7 + "a{4096,}",  # steps at each place
+    "a*b|" + "|".join(["a{4096,}"] * 400),
     r"(a+)+$",
     r"(a|a)*b",
     r"(.*a){20}",
@@ -272,6 +276,7 @@ def test_the_matcher_sees_what_is_slow(source):
     assert steps(source, text * 96)[0] > 10 * steps(source, text * 24)[0]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("deep_recursion")
 def test_what_is_taken_grows_with_the_text():
     taken = 0
@@ -293,6 +298,7 @@ def test_what_is_taken_grows_with_the_text():
     assert taken > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", TAKEN, ids=ascii)
 def test_time_of_usual_patterns(source):
     """Runs and ends that make the patterns fail late, in a text large enough to show a square."""

@@ -141,6 +141,23 @@ def test_what_is_no_tokenizer_is_not_read_on(run):
     assert (code, error) == (1, "tokbpe: error: /dev/zero: this is a device, and no file\n")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a file without an end")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train /dev/zero --vocab-size 300 -o out",
+        "count /dev/zero -o out.npz",
+        "encode own.tokbpe /dev/zero -o out",
+        "decode own.tokbpe /dev/zero",
+    ],
+)
+def test_text_without_an_end_is_not_read(run, command):
+    code, output, error = run(command)
+    assert (code, output) == (1, b"")
+    assert error == "tokbpe: error: /dev/zero: this is a device, and no file\n"
+    assert not [*Path().glob("out*")]
+
+
 # Rank files
 
 

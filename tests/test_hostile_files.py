@@ -247,7 +247,7 @@ READERS = {
             ),
             "sizes": (
                 lambda: changed_artifact(merges={"dtype": "<u4", "shape": [2] * 10**5}),
-                "does not fit",
+                "must be 2 sizes",
             ),
             "negative": (
                 lambda: changed_artifact(alphabet={"dtype": "<i4", "shape": [-1]}),
@@ -368,8 +368,8 @@ READERS = {
             "above": (lambda: manifest(name="../../x"), "stands in the folder"),
             "absolute": (lambda: manifest(name="/etc/passwd"), "stands in the folder"),
             "null": (lambda: manifest(name="a\0b"), "stands in the folder"),
-            "tokens": (lambda: manifest(tokens=2**80), "from 0 to"),
-            "fewer": (lambda: manifest(tokens=-1), "from 0 to"),
+            "tokens": (lambda: manifest(tokens=2**80), "whole number from 0 on, below 2"),
+            "fewer": (lambda: manifest(tokens=-1), "whole number from 0 on, below 2"),
         },
     ),
     "text": (corpus(), {"large": (lambda: b"a" * 5000, "max_bytes=1000")}),

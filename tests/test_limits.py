@@ -1,6 +1,7 @@
 """The limits of numbers: what is right up to them, and refused by name beyond."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -142,6 +143,10 @@ def test_what_is_made_for_all_ids_is_refused(name, tmp_path):
         tokenizer.vocabulary  # noqa: B018
     with pytest.raises(ValueError, match="uint16 holds 0 to 65535"):
         tokenizer.encode_batch_arrays(["a"], dtype="uint16")
+    trained = Tokenizer("low lower", method="bpe", vocabulary_size=257, engine=name)
+    far = replace(trained._vocabulary, reserved={"EOS": 10**8})
+    with pytest.raises(ValueError, match="the highest id is 100000000, and 16777216 ids without"):
+        Tokenizer.from_vocabulary(far, name).extended("hello hello", 10**8 + 2)
     assert not [*tmp_path.iterdir()]
 
 

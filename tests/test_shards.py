@@ -688,8 +688,7 @@ def test_several_at_the_same_time(tmp_path, tokenizer):
     write_shards(source, tokenizer, tmp_path / "alone", shard_tokens=1000)
 
     def write(number):
-        with contextlib.suppress(FileNotFoundError):  # another one has finished, and cleaned
-            write_shards(source, tokenizer, tmp_path / "out", shard_tokens=1000, threads=1)
+        return write_shards(source, tokenizer, tmp_path / "out", shard_tokens=1000, threads=1)
 
     with concurrent.futures.ThreadPoolExecutor(4) as executor:
         list(executor.map(write, range(4)))

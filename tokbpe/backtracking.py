@@ -29,8 +29,12 @@ from tokbpe.unicode import Ranges, complement, intersection, merged
 # How long a pattern may be, in characters: as it is written, and with the ranges of its classes.
 LONGEST = 2**12
 LONGEST_WITH_RANGES = 2**18
-# What a part of bounded size may take: the ways through it, times its length.
+# What all alternatives together may take at a place of the text, apart from what is in the match:
+# the ways through parts of bounded size, times their length.
 MOST_STEPS = 2**12
+# `re` keeps, for each round of a repetition, what stands in it, and all groups of the pattern.
+MOST_PARTS_REPEATED = 16
+MOST_GROUPS = 16
 
 
 class Class(NamedTuple):
@@ -82,6 +86,10 @@ def why_slow(sources: tuple[str, ...]) -> str | None:
         return f"with the ranges of its classes it has {size} characters, which takes too long"
     for source in sources:
         tree = parsed(source)
+        if tree.state.groups > MOST_GROUPS:
+            return (
+                f"it has more than {MOST_GROUPS - 1} groups, all of which are kept for each round"
+            )
         try:
             why = why_not_linear((*parts_of(tree, tree.state.flags),))
         except (UnknownError, RecursionError) as error:
@@ -94,6 +102,8 @@ def why_slow(sources: tuple[str, ...]) -> str | None:
 def why_not_linear(whole: Parts) -> str | None:
     only = whole[0] if len(whole) == 1 else None
     alternatives = only.options if isinstance(only, Choice) else (whole,)
+    if sum(map(steps_at_a_place, alternatives)) > MOST_STEPS:
+        return f"at a place it may take more than {MOST_STEPS} steps"
     reasons = [why_not_tight(alternative) for alternative in alternatives]
     tight = [reason is None for reason in reasons]
     for number, reason in enumerate(reasons):
@@ -192,6 +202,35 @@ def extent_of_part(part: Part) -> tuple[int, int]:
     return sum(inside**times for times in range(part.least, part.most + 1)), part.most * length
 
 
+def steps_at_a_place(parts: Parts) -> int:
+    """How much of parts can be tried before they fail, or match little, at most MOST_STEPS + 1."""
+    beginning = bounded_beginning(parts)
+    ways, length = extent(beginning)
+    behind = sum(map(steps_of_part, parts[len(beginning) :]))
+    return min(ways * (length + behind), MOST_STEPS + 1)
+
+
+def steps_of_part(part: Part) -> int:
+    if isinstance(part, Class):
+        return 1
+    if isinstance(part, Look):
+        return min(extent_of_part(part)[1], MOST_STEPS + 1)
+    if isinstance(part, Choice):
+        return sum(map(steps_at_a_place, part.options))
+    return min(max(part.least, 1) * steps_at_a_place(part.body), MOST_STEPS + 1)
+
+
+def part_count(parts: Parts) -> int:
+    """Of how many parts it is made, those inside of others as well."""
+    total = len(parts)
+    for part in parts:
+        if isinstance(part, Choice):
+            total += sum(map(part_count, part.options))
+        elif not isinstance(part, Class):
+            total += part_count(part.body)
+    return total
+
+
 def width(parts: Parts) -> int:
     """How many characters parts take at least, as far as MOST_STEPS."""
     total = 0
@@ -234,6 +273,8 @@ def why_part_not_tight(part: Part) -> str | None:
         return None
     if width(part.body) == 0:
         return "what is repeated may be empty"
+    if part_count(part.body) > MOST_PARTS_REPEATED:
+        return "what is repeated is made of too many parts, which are kept for each round"
     if part.least > 1 and not is_bounded((part._replace(most=part.least),)):
         return "what is repeated can be divided in several ways"
     return why_not_tight(part.body)

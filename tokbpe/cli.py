@@ -507,8 +507,9 @@ def show_demo(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[BinaryIO]:
-    """A file, or standard input, which stays open."""
+    """A file, or standard input, which stays open. OSError for a device."""
     if name != STANDARD:
+        files.check_kind(os.stat(name), name)
         with open(name, "rb") as file:
             yield file
     elif sys.stdin is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import IO, TypeAlias
 
 LARGEST = 2**29
+STEP = 2**20
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -54,13 +55,16 @@ def check_kind(status: os.stat_result, name: str) -> None:
 
 def rest_of(file: IO[bytes], start: bytes) -> bytes:
     """All bytes of a file of which so many are read; ValueError for more than LARGEST."""
-    data = b""
+    parts, total = [start], len(start)
     size = os.fstat(file.fileno()).st_size  # 0 for a pipe
-    if size <= LARGEST:
-        data = start + file.read(LARGEST + 1 - len(start))
-    if max(size, len(data)) > LARGEST:
-        raise ValueError(f"the file has more than {LARGEST} bytes, which no such file needs")
-    return data
+    while max(size, total) <= LARGEST:
+        # Python asks for memory for all that might be read.
+        part = file.read(max(size + 1 - total, STEP))
+        if not part:
+            return b"".join(filter(None, parts))
+        parts.append(part)
+        total += len(part)
+    raise ValueError(f"the file has more than {LARGEST} bytes, which no such file needs")
 
 
 @contextlib.contextmanager

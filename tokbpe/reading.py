@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from tokbpe import arguments, patterns, unicode
+from tokbpe import arguments, files, patterns, unicode
 from tokbpe.patterns import Pattern
 from tokbpe.special import character_before, character_behind, is_space
 
@@ -104,10 +104,13 @@ def sources(found: Sequence[Any], or_open: bool = True) -> Sequence[Any]:
 
 
 def opened(source: Source) -> AbstractContextManager[Any]:
-    """A file that is opened here, or one that is open, which stays so."""
+    """A file that is opened here, or one that is open, which stays so. OSError for a device, which
+    may never come to an end; a pipe is waited for."""
     if hasattr(source, "read"):
         return nullcontext(source)
-    return open(os.fspath(source), "rb")
+    path = os.fspath(source)
+    files.check_kind(os.stat(path), os.fsdecode(path))
+    return open(path, "rb")
 
 
 def blocks(

@@ -139,13 +139,19 @@ def write_shards(
         if fitted is not None:
             fitted.tell_of_forgotten(job.role)
         wanted = plan(job, found, part_bytes, corpus)
-        with working_folder(job, wanted), telling_of_shards(job.folder):
-            if executor is None:
-                for part in parts:
-                    write_part(job, part, corpus, add)
-            else:
-                write_parts(job, parts, executor, add)
-            finish(job, parts, corpus)
+        try:
+            with working_folder(job, wanted), telling_of_shards(job.folder):
+                if executor is None:
+                    for part in parts:
+                        write_part(job, part, corpus, add)
+                else:
+                    write_parts(job, parts, executor, add)
+                finish(job, parts, corpus)
+        except FileNotFoundError:
+            # Another process may have finished the same work, and removed what both have done.
+            if not os.path.lexists(os.path.join(job.folder, MANIFEST)):
+                raise
+            return finished_already(job, parts, corpus, None)
     return Shards(job.folder)
 
 

@@ -116,13 +116,13 @@ def arrays_of(plain: Mapping[str, Any], body: bytes) -> tuple[dict[str, NDArray[
         if declared is None:
             continue
         if not isinstance(declared, dict) or declared.keys() != {"dtype", "shape"}:
-            raise ValueError(f"{name} must have a dtype and a shape, not {declared!r}")
+            raise ValueError(f"{name} must have a dtype and a shape, not {declared!r:.100}")
         if declared["dtype"] != dtype:
             raise ValueError(f"{name} must have the dtype {dtype!r}, not {declared['dtype']!r}")
         shape = declared["shape"]
         dimensions = 2 if name == "merges" else 1
         if not isinstance(shape, list) or len(shape) != dimensions:
-            raise ValueError(f"the shape of {name} must be {dimensions} sizes, not {shape!r}")
+            raise ValueError(f"the shape of {name} must be {dimensions} sizes, not {shape!r:.100}")
         for size in shape:  # no merges have the shape (0, 2)
             arguments.whole_number(size, f"a size in the shape of {name}", 0, max(2, len(body)))
         count = math.prod(shape)
