@@ -507,6 +507,7 @@ def test_memory_of_a_pattern_that_is_not_compiled():
         made(parts_of_numbers(), pattern="[0-9]+", memory_bytes=4_000_000)
 
 
+@pytest.mark.long
 def test_many_small_documents():
     lengths = [len(batch) for batch, _ in count_work.batches(iter([b""] * 600_000))]
     assert max(lengths) == count_work.TASK_DOCUMENTS

@@ -225,6 +225,7 @@ def test_a_symbol_for_several_bytes_is_never_cut():
     agree(*table, [b"xa\0b", b"a\0" * 20])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "r50k_base", "qwen3"])
 def test_real_vocabularies(data, name):
     """Parts of unspaced text are short, and nothing is changed by them."""

@@ -111,6 +111,7 @@ DOCUMENTS = st.lists(
 )
 
 
+@pytest.mark.long
 @core
 @settings(max_examples=40)
 @given(

@@ -258,6 +258,7 @@ def plain_cases(draw):
     return tokenizer, draw(documents)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the corpus gave")
 @given(case=plain_cases(), seed=SEEDS)
 def test_plain_text_never_yields_a_special_id(case, seed):

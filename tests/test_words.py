@@ -120,6 +120,7 @@ def test_long_pieces_that_are_taken_whole():
         assert fast.encode(other, warm) == list(other.encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_cache_that_begins_with_the_vocabulary(seeded):
     """Pieces of it that are wiped, and words that it lacks, give what they gave before."""
@@ -138,6 +139,7 @@ def test_a_cache_that_grows():
         assert fast.encode(b"".join(part), warm) == merged(part)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [TOO_FEW, 64_000_000])
 def test_more_words_than_a_large_cache_holds(limit):
     """And more ids. It grows, or is wiped; what comes back later is right as well."""
