@@ -15,7 +15,16 @@ PACKAGE = Path(__file__).parents[1] / "tokbpe"
 
 # Each module may import from the rows before its own.
 ROWS = (
-    {"arguments", "aside", "files", "rows", "symbols", "unicode_9_table", "unicode_table"},
+    {
+        "arguments",
+        "aside",
+        "cached",
+        "files",
+        "rows",
+        "symbols",
+        "unicode_9_table",
+        "unicode_table",
+    },
     {"ranks", "unicode"},
     {"expansion", "normalize", "progress", "unicode_generate"},
     {"backtracking", "spellings"},

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments
 from tokbpe.arguments import LARGEST_VOCABULARY, Item, Result
+from tokbpe.cached import cached_property
 from tokbpe.offsets import character_spans, end_to_end
 from tokbpe.tokenizer import Tokenizer
 

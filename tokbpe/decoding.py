@@ -1,10 +1,10 @@
 """How the ids of a vocabulary become bytes: what stands around the engine's `decode`."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 from tokbpe import arguments
+from tokbpe.cached import cached_property
 from tokbpe.engines import Engine
 from tokbpe.symbols import MARKER
 from tokbpe.tables import SparsePieces

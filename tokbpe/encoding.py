@@ -7,7 +7,6 @@ and methods of others, gets its lists made arrays here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from tokbpe import arguments, engines, methods
 from tokbpe.arguments import Document
+from tokbpe.cached import cached_property
 from tokbpe.engines import Engine
 from tokbpe.normalize import nfc, nfc_segments
 from tokbpe.vocabulary import Vocabulary

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tokbpe import arguments, backtracking, spellings
+from tokbpe.cached import cached_property
 from tokbpe.expansion import compiled
 
 
@@ -40,7 +41,7 @@ class Pattern:
         if not isinstance(sources, tuple) or not all(isinstance(text, str) for text in sources):
             raise TypeError(f"the sources of a pattern must be a tuple of str, not {sources!r}")
 
-    @functools.cached_property
+    @cached_property
     def regexes(self) -> tuple[re.Pattern[str], ...]:
         """The sources compiled for Python's `re`, at first use; ValueError for a bad one."""
         return tuple(compiled(source) for source in self.sources)

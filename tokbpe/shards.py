@@ -19,13 +19,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments, files, states, written
+from tokbpe.cached import cached_property
 from tokbpe.corpus import ROLES
 from tokbpe.encoded import identity
 from tokbpe.progress import Progress, reporting

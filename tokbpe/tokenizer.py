@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from tokbpe import (
     tally,
 )
 from tokbpe.arguments import Buffer, Document, Documents
+from tokbpe.cached import cached_property
 from tokbpe.corpus import Corpus
 from tokbpe.counting import PieceCounts
 from tokbpe.decoding import DocumentDecoder

@@ -4,7 +4,6 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tokbpe import arguments, files, shards, states, written
+from tokbpe.cached import cached_property
 from tokbpe.corpus import TRAINING
 from tokbpe.shards import CHUNK_BYTES, Shards
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType, NoneType
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import arguments, patterns, tables, unicode
+from tokbpe.cached import cached_property
 from tokbpe.patterns import Pattern
 from tokbpe.ranks import Pieces
 from tokbpe.symbols import UNITS
