@@ -53,50 +53,58 @@ class DictTable:
     """The table of an engine that counts into a dictionary."""
 
     def __init__(self, memory_bytes: int | None = None, about: object = None) -> None:
-        self._counts: dict[bytes, int] = {}
-        self._size = 0  # of pieces and counts
+        # The counts, the size of pieces and counts, what is known about them: all of one moment,
+        # also where Python lets another thread on between any two instructions (3.10).
+        self._now: tuple[dict[bytes, int], int, Any] = {}, 0, about
         self._memory_bytes = memory_bytes
-        self.about: Any = about
+        self._replacing = threading.Lock()
+
+    @property
+    def about(self) -> Any:
+        return self._now[2]
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return len(self._now[0])
 
     def get(self, piece: bytes, default: int | None = None) -> int | None:
-        return self._counts.get(piece, default)
+        return self._now[0].get(piece, default)
 
     def add(self, other: "DictTable", before: object = None, about: object = None) -> bool:
         """Count what another table has counted, and be `about` that; new pieces follow in its
         order. False, and nothing done, if this table is not about `before` any more."""
         sums = DictTable(self._memory_bytes)
-        sums._counts, sums._size = self._counts.copy(), self._size
-        sums.count_up(other._counts.items())
+        counts, size, _ = self._now
+        sums._now = counts.copy(), size, None
+        sums.count_up(other._now[0].items())
         return self.replace(sums, before, about)
 
     def replace(self, other: "DictTable", before: object, about: object) -> bool:
         """Take what another table has counted, and be `about` that, in one step for threads and
         signals. False, and nothing done, if this table is not about `before` any more."""
-        counts, size = other._counts, other._size
-        if self.about is not before:
-            return False
-        self._counts, self._size, self.about = counts, size, about
-        return True
+        counts, size, _ = other._now
+        with self._replacing:
+            if self.about is not before:
+                return False
+            self._now = counts, size, about
+            return True
 
     def count_up(self, counts: Iterable[tuple[bytes, int]]) -> None:
         """Count pieces so often; a table that has raised is not to be used."""
+        sums, size, about = self._now
         for piece, count in counts:
-            found = self._counts.get(piece)
+            found = sums.get(piece)
             if found is None:
-                self._size += sys.getsizeof(piece) + INT_BYTES
-                if len(self._counts) % PIECES_UNCHECKED == 0:
-                    self._check_memory()
+                size += sys.getsizeof(piece) + INT_BYTES
+                if len(sums) % PIECES_UNCHECKED == 0:
+                    self._check_memory(size + sys.getsizeof(sums))
             count += found or 0
             if count > arguments.HIGHEST_COUNT:
                 raise arguments.piece_overflow(piece)
-            self._counts[piece] = count
-        self._check_memory()
+            sums[piece] = count
+        self._check_memory(size + sys.getsizeof(sums))
+        self._now = sums, size, about
 
-    def _check_memory(self) -> None:
-        needed = self._size + sys.getsizeof(self._counts)
+    def _check_memory(self, needed: int) -> None:
         if self._memory_bytes is not None and needed > max(
             self._memory_bytes, arguments.SMALL_TABLE
         ):
@@ -106,9 +114,10 @@ class DictTable:
         self.count_up(zip(pieces_of(data, ends), counts.tolist()))
 
     def arrays(self) -> Arrays:
-        ends = np.cumsum([len(piece) for piece in self._counts], dtype=np.uint64)
-        data = np.frombuffer(b"".join(self._counts), np.uint8)
-        return Arrays(data, ends, np.array([*self._counts.values()], np.int64))
+        counts = self._now[0]
+        ends = np.cumsum([len(piece) for piece in counts], dtype=np.uint64)
+        data = np.frombuffer(b"".join(counts), np.uint8)
+        return Arrays(data, ends, np.array([*counts.values()], np.int64))
 
 
 def pieces_of(data: Any, ends: Any) -> Iterator[bytes]:

@@ -99,7 +99,8 @@ class Engine(Protocol):
 class Table(Protocol):
     """Pieces with their counts, in the order of their first appearance."""
 
-    about: Any
+    @property
+    def about(self) -> Any: ...
 
     def __len__(self) -> int: ...
 
