@@ -58,6 +58,8 @@ PLAN = "plan.json"
 PLANNED = "plan of token shards"
 # What `files` writes to before it has its name, and what `clean` removes.
 TEMPORARY = re.compile(r"\.tokbpe-[0-9a-f]{16}")
+# What it may come to when another process is at the same work, or has just ended it.
+MET_ANOTHER = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY}
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -141,18 +143,26 @@ def write_shards(
         wanted = plan(job, found, part_bytes, corpus)
         try:
             with working_folder(job, wanted), telling_of_shards(job.folder):
-                if executor is None:
-                    for part in parts:
-                        write_part(job, part, corpus, add)
-                else:
-                    write_parts(job, parts, executor, add)
-                finish(job, parts, corpus)
-        except FileNotFoundError:
+                write_all(job, parts, corpus, executor, add)
+        except OSError as error:
             # Another process may have finished the same work, and removed what both have done.
-            if not os.path.lexists(os.path.join(job.folder, MANIFEST)):
+            is_finished = os.path.lexists(os.path.join(job.folder, MANIFEST))
+            if error.errno not in MET_ANOTHER or not is_finished:
                 raise
             return finished_already(job, parts, corpus, None)
     return Shards(job.folder)
+
+
+def write_all(
+    job: Job, parts: Sequence[Part], corpus: Any, executor: "Executor | None", add: Add | None
+) -> None:
+    """Write the shards of all parts, and the manifest."""
+    if executor is None:
+        for part in parts:
+            write_part(job, part, corpus, add)
+    else:
+        write_parts(job, parts, executor, add)
+    finish(job, parts, corpus)
 
 
 def corpus_of(source: Any) -> Any:
@@ -318,7 +328,9 @@ def working_folder(job: Job, wanted: Mapping[str, Any]) -> Iterator[None]:
 def begin(job: Job, data: bytes) -> None:
     """Make the working folder, with its plan, or find it; FileExistsError for anything else."""
     if not os.path.lexists(job.work):
-        if not all(TEMPORARY.fullmatch(name) for name in os.listdir(job.folder)):
+        names = os.listdir(job.folder)
+        # Another process may have begun since, and be at its shards.
+        if WORK not in names and not all(map(TEMPORARY.fullmatch, names)):
             raise FileExistsError(
                 errno.ENOTEMPTY,
                 "the folder holds something else than unfinished shards",
