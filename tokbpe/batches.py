@@ -329,6 +329,7 @@ class Batches:
         self.world_size = arguments.whole_number(world_size, "world_size", 1, MOST_ROWS)
         self.rank = arguments.whole_number(rank, "rank", 0, self.world_size - 1)
         self.drop_last = bool(drop_last)
+        self._is_in_order = order == "sequential" and self.world_size == 1
         self._epoch = self._position = 0
         self._loop: object = None  # the one that goes on
         self._asked = -1  # the last number, of those that come alone
@@ -471,14 +472,16 @@ class Batches:
     def _batch(self, epoch: int, number: int) -> Pair | Packed:
         rows = self.dataset._rows
         first = number * self.batch_size
-        last = min(first + self.batch_size, self.rows)
-        if first >= last:
-            assert isinstance(rows, Stream)
-            return rows.rest()
+        last = first + self.batch_size
+        if last > self.rows:
+            last = self.rows
+            if first >= last:
+                assert isinstance(rows, Stream)
+                return rows.rest()
+        if self._is_in_order:
+            return rows.take(range(first, last))
         if self.order == "random":
             return rows.drawn(lambda size: self._places(epoch, first, last, size))
-        if self.order == "sequential" and self.world_size == 1:
-            return rows.take(range(first, last))
         return rows.take(self._places(epoch, first, last, rows.count))
 
     def _places(self, epoch: int, first: int, last: int, size: int) -> NDArray[np.int64]:
@@ -514,16 +517,13 @@ class Batches:
                     "another loop over these batches has begun; loops at the same time need "
                     "batches of their own"
                 )
-            is_last = self._position + 1 == self._count
-            yield self._following()
-
-    def _following(self) -> Pair | Packed:
-        """The next batch. When it is given away, a state has the one behind it as the next."""
-        batch = self._batch(self._epoch, self._position)
-        self._position += 1
-        if self._position == self._count:
-            self._epoch, self._position = self._epoch + 1, 0
-        return batch
+            batch = self._batch(self._epoch, self._position)
+            # When a batch is given away, a state has the one behind it as the next.
+            self._position += 1
+            is_last = self._position == self._count
+            if is_last:
+                self._epoch, self._position = self._epoch + 1, 0
+            yield batch
 
     def forever(self) -> Iterator[Pair | Packed]:
         """The batches of one epoch after another."""
