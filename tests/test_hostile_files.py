@@ -30,6 +30,7 @@ from tokbpe import (
     StreamedCorpus,
     Tokenizer,
     count_files,
+    fast,
     patterns,
     shards,
     states,
@@ -640,13 +641,81 @@ def test_pieces_that_would_collide():
     assert seconds(colliding(count)) < 5 * seconds([*map(os.urandom, [8] * count)]) + 0.2
 
 
+FIRST = np.uint64(256)  # the ids of some pieces of two bytes begin here
+TWO_BYTES = 4096  # so many there are
+
+
+def hashes_of_pairs():
+    """All pairs of these pieces, and the hashes that they had in each process."""
+    ids = FIRST + np.arange(TWO_BYTES, dtype=np.uint64)
+    pairs = (ids[:, None] << np.uint64(32) | ids).ravel()
+    return pairs, (pairs ^ pairs >> np.uint64(29)) * np.uint64(HIGH)
+
+
+def hashes_of_pieces():
+    """Pieces of four bytes, as numbers, and the hashes that they had in each process."""
+    pieces = np.arange(TWO_BYTES**2, dtype=np.uint64) * np.uint64(251)
+    hashes = np.zeros(len(pieces), np.uint64)
+    for place in (24, 16, 8, 0):
+        hashes = hashes * np.uint64(LOW) + (pieces >> np.uint64(place) & np.uint64(255))
+        hashes += np.uint64(1)
+    hashes = (hashes ^ hashes >> np.uint64(32)) * np.uint64(HIGH)
+    return pieces, hashes ^ hashes >> np.uint64(32)
+
+
+def load_merges(pairs):
+    """Load a vocabulary that merges these pairs, and prepare it for much text."""
+    alphabet = tuple(bytes([byte]) for byte in range(256))
+    first = np.arange(TWO_BYTES)
+    merges = np.concatenate(
+        [np.stack([first >> 8, first & 255], 1), np.stack([pairs >> 32, pairs & (2**32 - 1)], 1)]
+    )
+    fast.encoding_table(alphabet, merges.astype(np.uint32)).warm_up()
+
+
+def load_pieces(pieces):
+    alphabet = [bytes([byte]) for byte in range(256)]
+    alphabet += [int(piece).to_bytes(4, "big") for piece in pieces]
+    none = np.zeros((0, 2), np.uint32)
+    fast.encoding_table(tuple(alphabet), none, merge_rule="rank_by_piece").warm_up()
+
+
+def count_pairs(pairs):
+    fast.count_pairs(
+        [[pair >> 32, pair & (2**32 - 1)] for pair in pairs.tolist()], [1] * len(pairs)
+    )
+
+
+def train(pairs):
+    alphabet = [bytes([id >> 8, id & 255]) for id in range(int(FIRST) + TWO_BYTES)]
+    sequences = [[pair >> 32, pair & (2**32 - 1)] for pair in pairs.tolist()]
+    fast.train(sequences, [2] * len(pairs), alphabet, 1, threads=1)
+
+
+@pytest.mark.parametrize("work", [load_merges, load_pieces, count_pairs, train])
+def test_keys_of_tables_that_would_collide(work):
+    def seconds(keys):
+        start = time.process_time()
+        work(keys)
+        return time.process_time() - start
+
+    count = 30_000
+    keys, hashes = hashes_of_pieces() if work is load_pieces else hashes_of_pairs()
+    worst = keys[np.argpartition(hashes, count)[:count]]
+    assert seconds(worst) < 3 * seconds(np.random.default_rng(0).choice(keys, count, False)) + 0.1
+
+
 def test_no_result_depends_on_the_secret():
     code = (
         "from tokbpe import PieceCounts, Tokenizer\n"
+        "from tokbpe.formats import artifact\n"
         "text = ' '.join(str(n * n * n) + 'word' * (n % 9) for n in range(3000))\n"
         "counts = PieceCounts(text, pattern='gpt2')\n"
-        "tokenizer = Tokenizer.from_counts(counts, vocabulary_size=400, tie_break='first')\n"
-        "print(hash(tuple(tokenizer.encode(text))), tokenizer.fingerprint())\n"
+        "for tie_break in ('first', 'smallest', 'greatest'):\n"
+        "    tokenizer = Tokenizer.from_counts(counts, vocabulary_size=900, tie_break=tie_break)\n"
+        "    saved = artifact.dumped(tokenizer._vocabulary)\n"
+        "    ids = [tokenizer.encode(text) for _ in range(2)]  # the second time it is warm\n"
+        "    print(hash(tuple(ids[0])), ids[0] == ids[1], tokenizer.fingerprint(), saved)\n"
     )
     path = os.pathsep.join(sys.path)
     results = {

@@ -194,6 +194,21 @@ def test_extras_are_imported_where_they_are_used(path):
     assert {origin.split(".")[0] for origin, _ in found} - {""} <= ALWAYS_THERE
 
 
+def included(path: Path) -> set[str]:
+    """The headers that a Cython source has, also by what it imports."""
+    source = path.read_text(encoding="utf-8")
+    found = set(re.findall(r'cdef extern from "([^"]+)"', source))
+    for declared in re.findall(r"^from \.(\w+) cimport", source, re.MULTILINE):
+        found |= included(path.with_name(f"{declared}.pxd"))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("fast/*.pyx")), ids=lambda path: path.stem)
+def test_modules_that_hash_have_the_secret_of_the_process(path):
+    hashes = not included(path).isdisjoint({"hash.h", "words.h"})
+    assert ("set_seeds()" in path.read_text(encoding="utf-8").splitlines()) == hashes
+
+
 @pytest.mark.parametrize(
     ("name", "source", "found"),
     [

@@ -31,9 +31,12 @@ from .groups cimport Group, Groups, Part, safe_cut, thread_text
 from .memory cimport free, reserve, resized, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
+from .seeds cimport set_seeds
 from .special cimport as_special_table
 from .split cimport NOT_COMPILED, WHOLE
 from .table cimport EncodingTable
+
+set_seeds()
 
 # Lists, and arrays of 16 bits, are made of so much text at once, while its ids are in the
 # processor's cache.

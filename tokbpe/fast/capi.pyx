@@ -27,6 +27,9 @@ from .handles cimport (
 )
 from .pairs cimport NOT_FOUND
 from .pieces cimport PieceIndex, hash_of_piece, number_of_piece
+from .seeds cimport set_seeds
+
+set_seeds()
 
 
 # What becomes of a result.

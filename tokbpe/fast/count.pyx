@@ -27,10 +27,10 @@ from .encode cimport Document
 from .groups cimport Group, Groups, Part, safe_cut
 from .memory cimport reserve
 from .piece_table cimport PieceTable
+from .seeds cimport set_seeds
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .special import cut_special
 from .split cimport NOT_COMPILED, WHOLE, scanner_kind
-from .words cimport set_seeds
 
 cdef extern from *:
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL

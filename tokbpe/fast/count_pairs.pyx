@@ -14,10 +14,13 @@ from tokbpe import reference
 
 from .memory cimport free, reserve
 from .pairs cimport PairTable, close_pair_table, make_pair, open_pair_table, put_pair
+from .seeds cimport set_seeds
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object value)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow)
+
+set_seeds()
 
 # How many pairs are counted between two looks for signals: some milliseconds.
 cdef enum:

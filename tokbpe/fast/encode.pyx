@@ -35,6 +35,7 @@ from .memory cimport free, reserve, tokbpe_large_pages, tokbpe_prefetch
 from .merge cimport Merging
 from .pairs cimport NOT_FOUND as NONE
 from .pieces cimport PieceIndex, piece_size
+from .seeds cimport set_seeds
 from .special cimport SpecialSearch, SpecialTable, as_special_table
 from .split cimport NOT_COMPILED, WORDS, Scanner, next_ends, next_piece, open_scanner
 from .table cimport BYTE, WARM_TEXT, EncodingTable, long_whole_piece
@@ -51,7 +52,6 @@ from .words cimport (
     ids_of_word,
     keep_word,
     open_words,
-    set_seeds,
     tokbpe_key,
     tokbpe_long_key,
     tokbpe_word_key,

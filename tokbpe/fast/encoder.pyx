@@ -5,11 +5,14 @@ cimport cython
 from tokbpe import arguments
 
 from .encode cimport encode_text
+from .seeds cimport set_seeds
 from .special cimport SpecialTable, as_special_table
 from .table cimport EncodingTable
 
 from .batch import count_batch, encode_array, encode_batch, encode_batch_arrays, encode_into
 from .encode import count
+
+set_seeds()
 
 
 @cython.final

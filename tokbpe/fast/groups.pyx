@@ -9,7 +9,10 @@ from tokbpe.fast.threads import run_all
 
 from .memory cimport free, reserve
 from .pairs cimport NOT_FOUND as NONE
+from .seeds cimport set_seeds
 from .special cimport SpecialSearch
+
+set_seeds()
 
 thread_text = 262144
 

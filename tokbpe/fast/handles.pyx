@@ -24,6 +24,7 @@ import os
 from .encode cimport Encoding, begin
 from .memory cimport free, resized
 from .pieces cimport add_piece, close_piece_index, open_piece_index
+from .seeds cimport set_seeds
 from .split cimport NOT_COMPILED
 
 cdef extern from "lock.h" nogil:
@@ -44,6 +45,8 @@ cdef extern from "Python.h" nogil:
     int PyThread_tss_create(Py_tss_t *key)
     int PyThread_tss_set(Py_tss_t *key, void *value)
     void *PyThread_tss_get(Py_tss_t *key)
+
+set_seeds()
 
 
 @cython.final

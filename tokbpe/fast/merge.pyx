@@ -39,12 +39,15 @@ from .memory cimport free, look_for_signals, reserve
 from .merges cimport MergeTable, find_merge, stay_apart
 from .pairs cimport NOT_FOUND as NONE  # no id, no merge, no neighbor
 from .pairs cimport find_pair, make_pair
+from .seeds cimport set_seeds
 from .split cimport utf8_width
 from .table cimport BYTE, WORD, EncodingTable, joined_piece, whole_piece
 from .windows cimport FEW_BYTES, WINDOW, merge_few, merge_window
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte) noexcept
+
+set_seeds()
 
 # Pieces of more symbols than this are merged with a heap.
 cdef enum:

@@ -35,8 +35,9 @@ from .count_table cimport (
 )
 from .encode cimport Document
 from .memory cimport reserve, tokbpe_prefetch
+from .seeds cimport set_seeds
 from .split cimport WORDS, Scanner, extend_text, next_ends, next_piece, open_scanner
-from .words cimport set_seeds, tokbpe_key
+from .words cimport tokbpe_key
 
 set_seeds()
 

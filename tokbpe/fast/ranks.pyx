@@ -20,6 +20,9 @@ from .pieces cimport (
     open_piece_index,
     piece_size,
 )
+from .seeds cimport set_seeds
+
+set_seeds()
 
 cdef enum:
     NO_DIGIT = 64

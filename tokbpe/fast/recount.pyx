@@ -18,6 +18,7 @@ from .cells cimport Cell, Corpus
 from .memory cimport allocated, free
 from .pairs cimport make_pair
 from .places cimport Block, Pair, Pairs, new_places, open_pairs, put
+from .seeds cimport set_seeds
 from .tallies cimport (
     Share,
     Tally,
@@ -32,6 +33,8 @@ from .tallies cimport (
     open_slots,
     tally_of,
 )
+
+set_seeds()
 
 cdef enum Phase:
     COUNT_DENSE

@@ -33,6 +33,9 @@ from .characters cimport (
 )
 from .memory cimport free, reserve, resized
 from .pairs cimport NOT_FOUND, close_pair_table, find_pair, make_pair, open_pair_table, put_pair
+from .seeds cimport set_seeds
+
+set_seeds()
 
 # How many bytes are read between two looks for signals: some milliseconds.
 cdef enum:

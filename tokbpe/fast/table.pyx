@@ -34,12 +34,15 @@ from .pieces cimport (
     open_piece_index,
     piece_size,
 )
+from .seeds cimport set_seeds
 from .split cimport scanner_kind
 
 cdef extern from "hash.h" nogil:
     uint64_t tokbpe_hash_next(uint64_t hash, uint8_t byte) noexcept
     uint64_t tokbpe_next_power(uint64_t power) noexcept
     uint64_t tokbpe_hash_of_end(uint64_t whole, uint64_t before, uint64_t power) noexcept
+
+set_seeds()
 
 CACHE_LIMIT = 64 << 20
 

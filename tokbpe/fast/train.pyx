@@ -77,6 +77,7 @@ from .places cimport (
 )
 from .queue cimport Queue, Queued, append, close_queue, drop_top, push, put_in_order, sink
 from .recount cimport Recount
+from .seeds cimport set_seeds
 from .sequences cimport Sequences
 from .tokens cimport Tokens, add_base, add_joined, close_tokens, end_lengths
 from .update cimport (
@@ -92,6 +93,8 @@ from .update cimport (
     reserve_totals,
     settle_pending,
 )
+
+set_seeds()
 
 # What the tests change to see all parts at work on small input.
 LIMITS = {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "hash.h"
 
 typedef struct {
     uint64_t low, high;
@@ -62,18 +63,6 @@ static inline tokbpe_key tokbpe_word_key(const uint8_t *data, size_t start, size
     key.low &= tokbpe_filled[size][0];
     key.high = (key.high & tokbpe_filled[size][1]) | tag << 56;
     return key;
-}
-
-/* What hashes are made with: odd, and unknown to who writes a text, who could else make words of
- * which all begin their search at one place. Each module that has such keys sets them to the same
- * numbers when it is loaded. */
-static uint64_t tokbpe_low_seed = UINT64_C(0xD6E8FEB86659FD93);
-static uint64_t tokbpe_high_seed = UINT64_C(0x9E3779B97F4A7C15);
-
-static inline void tokbpe_set_seeds(uint64_t low, uint64_t high)
-{
-    tokbpe_low_seed = low | 1;
-    tokbpe_high_seed = high | 1;
 }
 
 /* Both halves of a product, folded to one: so the highest bits of a factor reach all others. */

@@ -21,7 +21,6 @@ cdef extern from "words.h" nogil:
         const uint8_t *data, size_t start, size_t size, size_t data_size, uint64_t tag) noexcept
     tokbpe_key tokbpe_long_key(const uint8_t *word, size_t size, uint64_t tag) noexcept
     uint64_t tokbpe_key_hash(tokbpe_key key) noexcept
-    void tokbpe_set_seeds(uint64_t low, uint64_t high) noexcept
 
 
 cdef enum:
@@ -36,12 +35,6 @@ cdef enum:
 cdef enum:
     PART = 0x10
     LONG = 0x20
-
-
-cdef inline int set_seeds() except -1:
-    """Have this module's hashes depend on what Python's own do: a secret of the process."""
-    tokbpe_set_seeds(<uint64_t> <Py_hash_t> hash("low"), <uint64_t> <Py_hash_t> hash("high"))
-    return 0
 
 
 cdef struct WordSlot:
