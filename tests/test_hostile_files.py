@@ -29,6 +29,7 @@ from tokbpe import (
     Shards,
     StreamedCorpus,
     Tokenizer,
+    cli,
     count_files,
     fast,
     patterns,
@@ -51,9 +52,10 @@ BOMB = 2**30  # bytes
 # Well-formed files, in parts
 
 
-def small():
+def small(engine=None):
     return Tokenizer(
         "abab",
+        engine=engine,
         method="bpe",
         vocabulary_size=257,
         special_tokens=["<e>"],
@@ -591,6 +593,56 @@ def test_a_file_that_grows_while_it_is_read(tmp_path):
     with pytest.raises(OSError, match="has changed"):
         for _ in documents:
             pass
+
+
+UNREADABLE = "/proc/self/mem"  # a regular file, of which no byte can be read at its beginning
+
+
+def with_file(read):
+    with open(UNREADABLE, "rb") as file:
+        return read(file)
+
+
+@pytest.mark.skipif(not os.path.exists(UNREADABLE), reason="needs a file of Linux")
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda name: Tokenizer.load(UNREADABLE),
+        lambda name: Tokenizer.from_tiktoken(UNREADABLE),
+        lambda name: Tokenizer.from_huggingface(UNREADABLE),
+        lambda name: PieceCounts.load(UNREADABLE),
+        lambda name: Corpus.from_files([__file__, UNREADABLE]),
+        lambda name: [*StreamedCorpus.from_files([__file__, UNREADABLE], documents="line")],
+        lambda name: PieceCounts(engine=name).add_files([__file__, UNREADABLE]),
+        lambda name: with_file(lambda file: PieceCounts(engine=name).add_files([file])),
+        lambda name: [*small(name).encode_file(UNREADABLE)],
+        lambda name: with_file(lambda file: [*small(name).encode_file(file)]),
+        lambda name: write_shards([UNREADABLE], small(name), tempfile.mkdtemp() + "/new"),
+    ],
+    ids=["load", "tiktoken", "huggingface", "counts", "corpus", "streamed"]
+    + ["count", "count_open", "encode", "encode_open", "shards"],
+)
+def test_an_error_of_reading_names_the_file(engine, read):
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        read(engine.__name__.rpartition(".")[2])
+    assert caught.value.filename == UNREADABLE
+
+
+@pytest.mark.skipif(not os.path.exists(UNREADABLE), reason="needs a file of Linux")
+@pytest.mark.parametrize("given", [UNREADABLE, "-"])
+@pytest.mark.parametrize("command", [["train"], ["count"], ["encode", "@"], ["decode", "@"]])
+def test_an_error_of_reading_names_the_file_of_a_command(
+    command, given, tmp_path, monkeypatch, capsys
+):
+    small().save(tmp_path / "tokenizer")
+    words = [str(tmp_path / "tokenizer") if word == "@" else word for word in command]
+    output = str(tmp_path / "new")
+    with open(UNREADABLE, encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert cli.main([*words, given, "-o", output]) == 1
+    told = capsys.readouterr().err
+    name = "(standard input|/proc/self/mem)" if given == "-" else given
+    assert re.fullmatch(f"tokbpe: error: {name}: Input/output error\n", told), told
 
 
 def test_ids_far_apart_take_no_memory(engine):

@@ -6,7 +6,7 @@ Parts of a document end where the ids of both sides, joined, are those of the wh
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tokbpe import arguments, reading
+from tokbpe import arguments, files, reading
 from tokbpe.encoding import Arrays, DocumentEncoder, Finder, Frame
 from tokbpe.reading import MOST_BYTES, Block, Cut, Separation, Source
 from tokbpe.vocabulary import Vocabulary
@@ -67,7 +67,7 @@ class Encoding(NamedTuple):
 
 def encoded(source: Source, encoding: Encoding) -> Iterator[Arrays]:
     """The ids of each block of a file, and where in these documents begin and the last ends."""
-    with reading.opened(source) as file:
+    with reading.opened(source) as file, files.naming_damage(reading.file_name(file)):
         for block in reading.blocks(file, *encoding.plan):
             ids, offsets = encoding.arrays(block)
             yield ids, offsets[1:] if block.start else offsets

@@ -510,12 +510,13 @@ def reading(name: str) -> Iterator[BinaryIO]:
     """A file, or standard input, which stays open. OSError for a device."""
     if name != STANDARD:
         files.check_kind(os.stat(name), name)
-        with open(name, "rb") as file:
+        with files.readable(name) as file:
             yield file
     elif sys.stdin is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
     else:
-        yield sys.stdin.buffer
+        with files.naming_damage("standard input"):
+            yield sys.stdin.buffer
 
 
 class Corpus:

@@ -6,12 +6,10 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 
 import bisect
 import contextlib
-import errno
 import os
 import signal
 import sys
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -371,14 +369,15 @@ class FileDocuments:
                 with reading.opened(path) as file:
                     for block in self._blocks(file):
                         self._starts.append(number)
-                        self._places.append((file_name(path), block.number))
+                        self._places.append((reading.file_name(path), block.number))
                         for text in block.texts:
                             add(text, block.last)
                             yield text
                         number += len(block.texts)
 
     def _blocks(self, file: Any) -> Iterator[reading.Block]:
-        with files.naming(file_name(file)), naming_damage(file_name(file)):
+        name = reading.file_name(file)
+        with files.naming(name), files.naming_damage(name):
             yield from reading.blocks(file, self._separation, reading.BLOCK_BYTES, self._cut)
 
     def name(self, number: int) -> str:
@@ -388,24 +387,6 @@ class FileDocuments:
         if self._separation.separator is None:
             return file
         return f"{file}: document {first + number - self._starts[block]}"
-
-
-@contextlib.contextmanager
-def naming_damage(name: str) -> Iterator[None]:
-    """An OSError that names the file, where the file itself, such as one of gzip, names none."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        code = getattr(error, "errno", None) or errno.EIO
-        raise OSError(code, getattr(error, "strerror", None) or str(error), name) from error
-
-
-def file_name(source: reading.Source) -> str:
-    if hasattr(source, "read"):
-        return str(getattr(source, "name", "a file"))
-    return os.fsdecode(source)
 
 
 def count_some_files(

@@ -2,10 +2,12 @@
 
 import contextlib
 import errno
+import io
 import os
 import stat
-from collections.abc import Iterator
-from typing import IO, TypeAlias
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any, TypeAlias
 
 LARGEST = 2**29
 STEP = 2**20
@@ -30,7 +32,26 @@ def opened(path: Path) -> IO[bytes]:
 
     OSError for a device, which may never come to an end.
     """
-    return open(os.fspath(path), "rb", opener=without_waiting)  # not a number, an open file
+    return readable(os.fspath(path), without_waiting)  # not a number, an open file
+
+
+class NamedFile(io.FileIO):
+    """A file to read from, whose errors name it."""
+
+    def readinto(self, buffer: Any) -> Any:
+        with naming_target(os.fsdecode(self.name)):
+            return super().readinto(buffer)
+
+    def readall(self) -> Any:
+        with naming_target(os.fsdecode(self.name)):
+            return super().readall()
+
+
+def readable(
+    path: str | bytes, opener: Callable[[str, int], int] | None = None
+) -> io.BufferedReader:
+    """A file to read from, whose errors name it."""
+    return io.BufferedReader(NamedFile(path, opener=opener))
 
 
 def without_waiting(name: str, flags: int) -> int:
@@ -77,6 +98,18 @@ def naming(path: Path) -> Iterator[None]:
         raise ValueError(f"{os.fsdecode(path)}: {error}") from error
     except RecursionError as error:
         raise ValueError(f"{os.fsdecode(path)}: what it holds is nested too deeply") from error
+
+
+@contextlib.contextmanager
+def naming_damage(name: str) -> Iterator[None]:
+    """An OSError that names the file, where the file itself, such as one of gzip, names none."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        code = getattr(error, "errno", None) or errno.EIO
+        raise OSError(code, getattr(error, "strerror", None) or str(error), name) from error
 
 
 def publish(path: Path, data: bytes) -> None:

@@ -113,6 +113,12 @@ def opened(source: Source) -> AbstractContextManager[Any]:
     return open(path, "rb")
 
 
+def file_name(source: Source) -> str:
+    """What a file is called in errors."""
+    name = getattr(source, "name", "a file") if hasattr(source, "read") else source
+    return os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else str(name)
+
+
 def blocks(
     file: Any, separation: Separation, size: int, cut: Cut | None, most: int | None = None
 ) -> Iterator[Block]:
@@ -169,8 +175,7 @@ def read(file: Any, size: int, unchanged: object) -> bytes:
             f"the file must be open for reading bytes; it gives {arguments.type_name(data)}"
         )
     if state(file) != unchanged:
-        name = getattr(file, "name", None)
-        raise OSError(errno.EIO, "the file was changed while it was read", name)
+        raise OSError(errno.EIO, "the file was changed while it was read", file_name(file))
     return data
 
 

@@ -449,7 +449,7 @@ class ArrayFile:
 def digest_of(path: str) -> str:
     """The SHA-256 of the numbers in a .npy file."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with files.readable(path) as file:
         file.seek(written.HEADER_BYTES)
         while data := file.read(CHUNK_BYTES):
             digest.update(data)

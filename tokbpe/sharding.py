@@ -470,7 +470,7 @@ def made_of(job: Job, parts: Sequence[Part]) -> Made:
 def add_hashes(digest: Any, path: str, expected: str) -> None:
     """Take up the hashes of a part; ValueError if they are not those of its record."""
     found = hashlib.sha256()
-    with open(path, "rb") as hashes:
+    with files.readable(path) as hashes:
         while data := hashes.read(CHUNK_BYTES):
             digest.update(data)
             found.update(data)

@@ -258,7 +258,7 @@ def contents(entry: Listed) -> Iterator[Any]:
 def opened(entry: Listed) -> Iterator[Any]:
     """A file, opened; OSError if it is not what was listed, before or after it is read."""
     regular(entry.path)  # what is opened first may wait for ever
-    with open(entry.path, "rb", opener=without_links) as file:
+    with files.readable(entry.path, without_links) as file:
         check_unchanged(file, entry)
         try:
             yield file
