@@ -944,6 +944,29 @@ def test_a_disk_that_is_full_from_the_beginning(tmp_path, tokenizer, monkeypatch
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", [None, "elsewhere"])
+@pytest.mark.parametrize("place", ["documents", "progress"])
+def test_a_full_disk_of_the_caller_is_not_that_of_the_shards(place, name, tmp_path, tokenizer):
+    full = OSError(errno.ENOSPC, "mine", name)
+
+    def documents():
+        yield "low"
+        if place == "documents":
+            raise full
+
+    def progress(done, total):
+        raise full
+
+    with pytest.raises(OSError, match="mine") as raised:
+        write_shards(
+            Corpus(documents()),
+            tokenizer,
+            tmp_path / "out",
+            progress=progress if place == "progress" else False,
+        )
+    assert raised.value is full
+
+
 def test_a_document_of_a_corpus_that_cannot_be_encoded(tmp_path):
     with pytest.raises(ValueError, match="^document 2: byte 0x78 at byte position 1"):
         write_shards(Corpus(["low", "er", "ox"]), Tokenizer("low er"), tmp_path / "out")

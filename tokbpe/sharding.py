@@ -390,11 +390,13 @@ def clean(job: Job) -> None:
 
 @contextlib.contextmanager
 def telling_of_shards(folder: str) -> Iterator[None]:
-    """An error of a full disk tells what becomes of the shards."""
+    """An error of a full disk tells what becomes of the shards. One that names none of their files
+    is of the caller's documents, or of his progress."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL:
+        is_own = str(error.filename).startswith(os.path.join(folder, ""))
+        if error.errno not in FULL or not is_own:
             raise
         shards = len(glob.glob(os.path.join(glob.escape(folder), "*.offsets.npy")))
         raise OSError(
