@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,10})\r?")
 HIGHEST_RANK = 2**24 - 1
-MOST_GAPS = 2**20  # ids without a piece: a short file must not ask for gigabytes
+MOST_FILE_GAPS = 2**20  # ids without a piece: a short file must not ask for gigabytes
 
 
 class Pieces(tuple[bytes | None, ...]):
@@ -62,10 +62,10 @@ def read_ranks(data: bytes) -> Pieces:
 def check_gaps(highest: int, count: int) -> None:
     """ValueError for too many ids without a piece, for a table by id."""
     gaps = highest + 1 - count
-    if gaps > MOST_GAPS:
+    if gaps > MOST_FILE_GAPS:
         raise ValueError(
-            f"the highest id is {highest}, so that {gaps} ids have no piece; at most {MOST_GAPS} "
-            "may lack one"
+            f"the highest id is {highest}, so that {gaps} ids have no piece; at most "
+            f"{MOST_FILE_GAPS} may lack one"
         )
 
 

@@ -30,7 +30,7 @@ MOST_GAPS_PER_PIECE = 16
 UNKNOWN = b"<UNK>"
 NORMALIZERS = ("NFC",)
 # In a table of the pieces of all ids: a short file must not ask for gigabytes.
-MOST_GAPS = 2**24
+MOST_TABLE_GAPS = 2**24
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 # The methods whose vocabularies encode as their other fields say, whatever the method's name.
 DESCRIBED = ("byte", "bpe", "char", "word")
@@ -160,10 +160,10 @@ class Vocabulary:
 
     def pieces(self) -> list[bytes | None]:
         """The bytes of each id; None for a gap. ValueError for more than 2**24 gaps, about."""
-        if len(self) > len(self.alphabet) + len(self.merges) + MOST_GAPS:
+        if len(self) > len(self.alphabet) + len(self.merges) + MOST_TABLE_GAPS:
             raise ValueError(
-                f"the highest id is {len(self) - 1}, and {MOST_GAPS} ids without a piece are the "
-                "most for a table of all ids"
+                f"the highest id is {len(self) - 1}, and {MOST_TABLE_GAPS} ids without a piece are "
+                "the most for a table of all ids"
             )
         pieces = [*self.alphabet, *[None] * (len(self) - len(self.alphabet))]
         for id, piece in self.pieces_beyond_alphabet():

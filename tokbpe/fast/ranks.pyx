@@ -28,7 +28,7 @@ cdef enum:
     NO_DIGIT = 64
     LONGEST_RANK = 8  # digits
     HIGHEST_RANK = 0xFFFFFF
-    MOST_GAPS = 0x100000
+    MOST_FILE_GAPS = 0x100000
 
 cdef uint8_t[256] DIGITS  # of base64, by character
 
@@ -57,7 +57,7 @@ def read_ranks(data):
         if (
             reading.read_lines(data)
             and reading.has_all_bytes()
-            and reading.size - reading.count <= <size_t> MOST_GAPS
+            and reading.size - reading.count <= <size_t> MOST_FILE_GAPS
         ):
             return reading.result()
     return ranks.read_ranks(data)
