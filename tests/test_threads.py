@@ -1,7 +1,10 @@
 """Threads, of a call and of the caller: the same ids, and nothing left behind."""
 
+import errno
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -11,7 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tokbpe import StreamedCorpus, Tokenizer, write_shards
+from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, write_shards
 from tokbpe.aside import OneThread
 from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
@@ -150,6 +153,39 @@ def test_work_is_done_here_if_no_thread_starts(monkeypatch, started):
 
 def no_thread_to_be_had(*arguments, **options):
     raise RuntimeError("can't start new thread")
+
+
+def test_work_that_begins_while_the_interpreter_ends(tmp_path):
+    Tokenizer("low lower", method="bpe", vocabulary_size=258).save(tmp_path / "tokenizer")
+    code = (
+        "import sys, threading, time\n"
+        "from tokbpe import Corpus, Tokenizer, write_shards\n"
+        "tokenizer = Tokenizer.load(sys.argv[1])\n"
+        "def work():\n"
+        "    threading.main_thread().join()\n"
+        "    time.sleep(0.2)  # until it waits for this thread\n"
+        "    shards = write_shards(Corpus(['low']), tokenizer, sys.argv[2], threads=2)\n"
+        "    print(shards[:].tolist(), flush=True)\n"
+        "assert 'concurrent.futures.thread' not in sys.modules\n"
+        "threading.Thread(target=work).start()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "tokenizer"), str(tmp_path / "out")],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
+    assert (ended.stderr, ended.stdout) == ("", "[257]\n")
+
+
+def test_no_workers_can_be_started(monkeypatch, tmp_path):
+    path = tmp_path / "a"
+    path.write_text("low")
+    monkeypatch.setattr(threading.Thread, "start", no_thread_to_be_had)
+    message = r"no workers can be started \(can't start new thread\): count without them"
+    with pytest.raises(OSError, match=message) as raised:
+        PieceCounts.from_files(path, workers=2)
+    assert raised.value.errno == errno.EAGAIN
 
 
 def test_training_and_shards_without_threads(monkeypatch, tmp_path):

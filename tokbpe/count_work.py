@@ -6,6 +6,7 @@ which the tie rule "first" depends: so partial tables are joined in the order of
 
 import bisect
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -517,10 +518,12 @@ def new_processes(workers: int) -> Iterator["Executor"]:
 
     class Pool(ProcessPoolExecutor):
         def submit(self, *work: Any, **options: Any) -> Any:
-            with interrupts_later():  # it starts processes, which inherit that
+            # It starts processes, which inherit that.
+            with interrupts_later(), telling_of_workers():
                 return super().submit(*work, **options)
 
-    pool = Pool(workers, mp_context=Context(), initializer=begin_worker)
+    with telling_of_workers():
+        pool = Pool(workers, mp_context=Context(), initializer=begin_worker)
     try:
         yield pool
         pool.shutdown()
@@ -529,6 +532,23 @@ def new_processes(workers: int) -> Iterator["Executor"]:
         pool.shutdown(wait=False)
         kill(started)  # one may have been about to begin
         raise
+
+
+@contextlib.contextmanager
+def telling_of_workers() -> Iterator[None]:
+    """OSError where a machine, or a Python, has no processes or threads for workers."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        yield
+    except BrokenExecutor:
+        raise
+    except (OSError, ImportError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OSError(
+            getattr(error, "errno", None) or errno.EAGAIN,
+            f"no workers can be started ({reason}): count without them",
+        ) from error
 
 
 def kill(processes: list[Any]) -> None:
