@@ -1,5 +1,6 @@
 """Training: what the two engines take beside sequences, and the parts of the compiled one."""
 
+import _thread
 import threading
 from unittest import mock
 
@@ -97,10 +98,18 @@ def test_each_part_of_the_work_is_done_once():
 
 
 def test_no_more_threads_can_be_had(monkeypatch):
-    def start(thread):
+    def start(function, arguments):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    done = []
+    run_all(done.append, 3, lambda: None)
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_threads_that_never_begin(monkeypatch):
+    """Without memory one may end before it does anything; nobody waits for it."""
+    monkeypatch.setattr(_thread, "start_new_thread", lambda function, arguments: 1)
     done = []
     run_all(done.append, 3, lambda: None)
     assert sorted(done) == [0, 1, 2]
@@ -108,31 +117,36 @@ def test_no_more_threads_can_be_had(monkeypatch):
 
 def test_an_error_of_one_thread_stops_the_others():
     stopped = threading.Event()
+    begun, ended = [], []
 
     def work(number):
-        if number == 2:
-            raise ZeroDivisionError
-        assert stopped.wait(10)
+        begun.append(number)
+        try:
+            if number == 2:
+                raise ZeroDivisionError
+            assert stopped.wait(10)
+        finally:
+            ended.append(number)
 
-    before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         run_all(work, 3, stopped.set)
-    assert threading.active_count() == before
+    assert sorted(ended) == sorted(begun)
 
 
 def test_a_thread_that_begins_too_late_finds_no_work(monkeypatch):
     """An interrupt can come between a thread's start and its first step."""
     late = []
 
-    def start(thread):
-        late.append(thread)
+    def start(function, arguments):
+        late.append((function, arguments))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(_thread, "start_new_thread", start)
     done = []
     with pytest.raises(KeyboardInterrupt):
         run_all(done.append, 3, lambda: None)
-    late[0].run()
+    function, arguments = late[0]
+    function(*arguments)
     assert done == []
 
 

@@ -1,6 +1,6 @@
-"""Work that is split over threads, none of which outlives the call."""
+"""Work that is split over threads, none of which works on when the call has ended."""
 
-import threading
+import _thread
 from collections.abc import Callable, Iterator
 
 
@@ -8,9 +8,15 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
     """`work(number)` for all numbers below `count`, as many at a time as threads can be had.
 
     What one of them raises is raised when all have ended; `stop` is called to make that soon.
+
+    A `threading.Thread` will not do: whoever starts one waits until it has begun, and that is for
+    ever if it has no memory to begin (CPython's issue 140746). Nobody waits for one of these until
+    it has told that it works; what it does not take is done by the others.
     """
     waiting = list(reversed(range(count)))
-    errors: list[BaseException] = []
+    first_error: BaseException | None = None
+    ends = [_thread.allocate_lock() for _ in waiting[1:]]  # of helpers, held as long as they work
+    working: set[_thread.LockType] = set()
 
     def taken() -> Iterator[int]:
         while True:
@@ -26,31 +32,43 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
             except BaseException as error:
                 give_up(error)
 
+    def help_out(end: _thread.LockType) -> None:
+        end.acquire()
+        working.add(end)  # before it takes anything
+        try:
+            work_on()
+        except BaseException as error:
+            give_up(error)
+        finally:
+            working.discard(end)
+            end.release()
+
     def give_up(error: BaseException) -> None:
+        nonlocal first_error
         # First of all this: a thread whose start was interrupted may begin at any time, and is
         # not to find work any more when nobody waits for it.
         waiting.clear()
-        errors.append(error)
+        if first_error is None:
+            first_error = error  # which takes no memory
         stop()
 
-    def start(helpers: list[threading.Thread]) -> None:
-        for helper in helpers:
+    def start_helpers() -> None:
+        for end in ends:
             try:
-                helper.start()
+                _thread.start_new_thread(help_out, (end,))
             except RuntimeError:
                 return  # there are no more threads
 
-    helpers = [threading.Thread(target=work_on, name="tokbpe", daemon=True) for _ in waiting[1:]]
     try:
-        start(helpers)
+        start_helpers()
         work_on()
     except BaseException as error:
         give_up(error)
-    for helper in helpers:
-        while helper.is_alive():
+    for end in ends:
+        while end in working:
             try:
-                helper.join()
+                end.acquire()
             except BaseException as error:
                 give_up(error)
-    if errors:
-        raise errors[0]
+    if first_error is not None:
+        raise first_error
