@@ -32,9 +32,11 @@ class OneThread(Executor):
             wait([self._last])
         done: Future[Any] = Future()
         try:
-            done.set_result(work(*arguments, **options))
+            result = work(*arguments, **options)
         except BaseException as error:
             done.set_exception(error)
+        else:
+            done.set_result(result)
         return done
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

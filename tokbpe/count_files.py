@@ -35,7 +35,7 @@ DAMAGE = (
     EOFError,
     OSError,
     NotImplementedError,
-    RuntimeError,
+    RecursionError,
     zlib.error,
 )
 ZIP_START = b"PK\x03\x04"
@@ -221,7 +221,8 @@ def stored_arrays(file: IO[bytes]) -> dict[str, Any]:
                 member = content.getinfo(f"{name}.npy")
             except KeyError:
                 raise ValueError(f"there is no array {name!r}") from None
-            if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+            is_plain = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & 1
+            if not is_plain or member.file_size > size:  # compressed, encrypted or cut off
                 raise ValueError(f"the array {name!r} is not stored as it is")
             data = content.read(member)
             found[name] = stored_array(io.BytesIO(data), name, dtype, len(data))
@@ -233,7 +234,7 @@ def stored_array(file: IO[bytes], name: str, dtype: str, size: int) -> Any:
     try:
         np.lib.format.read_magic(file)
         shape, _, found = np.lib.format.read_array_header_1_0(file)
-    except MemoryError:
+    except (MemoryError, SystemError):  # the latter is told by Python itself for want of memory
         raise
     except Exception as error:  # of many kinds; NumPy's advice is for files that others made
         raise ValueError(f"the array {name!r} cannot be read") from error

@@ -284,8 +284,11 @@ class Vocabulary:
         arguments.whole_number(
             int(ids[last]), f"the id of merge {last}", 0, arguments.LARGEST_VOCABULARY - 1
         )
-        known = np.array([id for id, symbol in enumerate(self.alphabet) if symbol is not None])
-        unknown_halves = ~np.isin(self.merges, np.append(ids, known.astype(np.uint32)))
+        known = np.array(
+            [id for id, symbol in enumerate(self.alphabet) if symbol is not None], np.intp
+        )
+        made = ids.astype(np.intp)  # NumPy writes to nowhere if it has no memory to convert them
+        unknown_halves = ~np.isin(self.merges.astype(np.intp), np.append(made, known))
         if unknown_halves.any():
             rank, half = np.argwhere(unknown_halves)[0].tolist()
             raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
@@ -293,7 +296,7 @@ class Vocabulary:
             if (self.merges >= ids[:, None]).any():
                 rank = int(np.argwhere((self.merges >= ids[:, None]).any(axis=1))[0, 0])
                 raise ValueError(f"merge {rank} joins what is made by it or after it")
-        elif np.isin(ids, known).any() or len(np.unique(ids)) < len(ids):
+        elif np.isin(made, known).any() or len(np.unique(ids)) < len(ids):
             pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
             for id, piece in self.made_pieces():
                 if pieces.setdefault(id, piece) != piece:

@@ -202,7 +202,10 @@ def alphabet(model: Model, tokens: list[Token], normalizer: str | None) -> tuple
     """
     pieces = dict(model.pieces)
     listed = [token for token in tokens if token.content in model.vocab]
-    merged = np.isin(np.array([token.id for token in listed], np.uint32), model.merges)
+    # NumPy writes to nowhere if it has no memory to convert other numbers.
+    merged = np.isin(
+        np.array([token.id for token in listed], np.intp), model.merges.astype(np.intp)
+    )
     for token, is_merged in zip(listed, merged.tolist()):
         if token.content in BYTE_OF_PRINTABLE:
             raise token.field.refused("it is one of the bytes in the vocab")
