@@ -1,6 +1,7 @@
 """GPT-2's two files, read and written."""
 
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -452,7 +453,7 @@ def test_both_files_or_none(error, tmp_path, monkeypatch):
     publish = files.publish
 
     def broken(path, data):
-        if Path(path).name == "merges.txt":
+        if Path(os.fsdecode(path)).name == "merges.txt":
             raise error
         publish(path, data)
 

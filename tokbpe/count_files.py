@@ -359,8 +359,8 @@ def in_that_order(arrays: Arrays, order: NDArray[np.int64]) -> Arrays:
     sizes = np.diff(ends, prepend=np.uint64(0))[order]
     new_ends = np.cumsum(sizes, dtype=np.uint64)
     starts = ends[order] - sizes
-    places = np.arange(len(data), dtype=np.uint64) + np.repeat(
-        starts - (new_ends - sizes), sizes.astype(np.int64)
+    places = np.arange(len(data), dtype=np.int64) + np.repeat(
+        (starts - (new_ends - sizes)).astype(np.int64), sizes.astype(np.int64)
     )
     return Arrays(data[places], new_ends, counts[order])
 

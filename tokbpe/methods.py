@@ -33,7 +33,7 @@ Merges: TypeAlias = tuple[Any, Any]  # and their counts, as lists or arrays
 
 DEFAULT_VOCABULARY_SIZE = 512
 BYTE_ORDERS = {"bytes": bytes(range(256)), "gpt2": patterns.GPT2_BYTE_ORDER}
-BYTES_TOGETHER = 2**22  # are looked at between two looks for signals
+BYTES_TOGETHER = 2**20  # are looked at between two looks for signals
 WRITTEN_MARKER = b"</w>"  # as which the end of a word counts where byte strings are compared
 
 
@@ -264,7 +264,7 @@ class ByteMethod:
                     for start in range(0, len(part), BYTES_TOGETHER):
                         bytes_here = np.frombuffer(part, np.uint8)[start : start + BYTES_TOGETHER]
                         if special_id is None:
-                            seen[bytes_here] = True
+                            seen[bytes_here.astype(np.intp)] = True  # see `word_rows`
                         done += len(bytes_here)
                         if told is not None:
                             told(done)
@@ -325,8 +325,10 @@ class BpeMethod:
 def byte_rows(counts: PieceCounts, order: bytes) -> Rows:
     """Pieces as sequences of the ids that their bytes have in an order."""
     data, ends, _ = counts.arrays
+    if order == BYTE_ORDERS["bytes"]:
+        return Rows(data, ends)
     ids = np.argsort(np.frombuffer(order, np.uint8)).astype(np.uint8)
-    return Rows(data if order == BYTE_ORDERS["bytes"] else ids[data], ends)
+    return Rows(np.frombuffer(data.tobytes().translate(ids.tobytes()), np.uint8), ends)
 
 
 class CharMethod:
@@ -419,7 +421,8 @@ def word_rows(counts: PieceCounts) -> tuple[Rows, list[bytes]]:
             except UnicodeDecodeError as error:
                 error.reason += f" (piece {number})"
                 raise
-    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    # NumPy itself, where it has no memory to make indices `intp`, writes to nowhere.
+    codes = np.frombuffer(text.encode("utf-32-le"), "<u4").astype(np.intp)
     last_characters = np.cumsum(begins_character)[ends.astype(np.int64) - 1] - 1
     met = np.zeros(int(codes.max()) + 1, bool)
     met[codes] = True

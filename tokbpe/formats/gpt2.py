@@ -10,7 +10,6 @@ Both are in printable characters. Special tokens are entries of the vocab too, s
 are. The pattern is that of GPT-2 and stands in neither.
 """
 
-import contextlib
 import errno
 import json
 import os
@@ -177,9 +176,9 @@ def save(vocabulary: Vocabulary, folder: files.Path, engine: Engine) -> None:
     cannot be written.
     """
     contents = dumped(vocabulary, engine)
-    paths = [os.path.join(os.fsdecode(folder), name) for name in NAMES[0]]
+    paths = [os.fsencode(os.path.join(os.fsdecode(folder), name)) for name in NAMES[0]]
     for path in paths:
-        with files.naming_target(path):
+        with files.naming_target(os.fsdecode(path)):
             if os.path.lexists(path):
                 raise files.already_there()
     written = 0
@@ -189,12 +188,20 @@ def save(vocabulary: Vocabulary, folder: files.Path, engine: Engine) -> None:
             written += 1
     except BaseException as error:
         # An interrupt may come when a file has its name already. With an OSError it has none, and
-        # what stands there is of others.
-        ours = written if isinstance(error, OSError) else written + 1
-        for path in paths[:ours]:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+        # what stands there is of others. To remove bytes takes no memory, and a loop would.
+        is_named = not isinstance(error, OSError)
+        if written or is_named:
+            remove(paths[0])
+        if written and is_named:
+            remove(paths[1])
         raise
+
+
+def remove(path: bytes) -> None:
+    try:  # noqa: SIM105  (which would take memory)
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def dumped(vocabulary: Vocabulary, engine: Engine) -> tuple[bytes, bytes]:
