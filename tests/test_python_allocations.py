@@ -15,7 +15,6 @@ numbers in each Python and environment, and what Python and NumPy make of them i
 so this is for looking at, and not for the gate.
 """
 
-import ast
 import concurrent.futures
 import faulthandler
 import io
@@ -79,10 +78,6 @@ TOLD_BY_OTHERS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     r"returned NULL without setting an exception": (
         SystemError,
         lambda: np.arange(300, dtype=np.uint32).sum(),
-    ),
-    r"<class 'zip'> returned a result with an exception set": (
-        SystemError,
-        lambda: ast.literal_eval("{'a': 'b', 'c': False, 'd': (1, 2)}"),
     ),
     r"can't allocate lock": (RuntimeError, threading.Lock),
     r"can't allocate read lock": (RuntimeError, lambda: open(__file__, "rb").close()),
@@ -540,7 +535,10 @@ def outcome(operation, subject, first, size):
 
 
 def told_by_others(error):
-    """The pattern of what is told for want of memory; None for another error."""
+    """The pattern of what is told for want of memory; None for another error, and for one out of
+    our compiled code."""
+    if any(frame.filename.endswith(".pyx") for frame in traceback.extract_tb(error.__traceback__)):
+        return None
     for pattern, (kind, _) in TOLD_BY_OTHERS.items():
         if type(error) is kind and re.search(pattern, str(error)):
             return pattern
@@ -551,8 +549,8 @@ def told_without_memory(run):
     """All that is told if one request, or many from one on, fail."""
     run()
     found = set()
-    for number in range(400):
-        for size in (1, MANY):
+    for size in (1, MANY):
+        for number in range(100):
             error = None
             testing.set_nomemory(number, number + size)
             try:
@@ -561,7 +559,8 @@ def told_without_memory(run):
                 error = raised
             finally:
                 testing.remove_mem_hooks()
-            found.add(told_by_others(error))
+            if error is not None:
+                found.add(told_by_others(error))
     return found
 
 
