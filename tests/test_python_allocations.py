@@ -537,8 +537,9 @@ def outcome(operation, subject, first, size):
 def told_by_others(error):
     """The pattern of what is told for want of memory; None for another error, and for one out of
     our compiled code."""
-    if any(frame.filename.endswith(".pyx") for frame in traceback.extract_tb(error.__traceback__)):
-        return None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename.endswith(".pyx"):
+            return None
     for pattern, (kind, _) in TOLD_BY_OTHERS.items():
         if type(error) is kind and re.search(pattern, str(error)):
             return pattern
