@@ -1,7 +1,10 @@
 """Training: what the two engines take beside sequences, and the parts of the compiled one."""
 
 import _thread
+import contextlib
+import gc
 import threading
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -113,6 +116,31 @@ def test_threads_that_never_begin(monkeypatch):
     done = []
     run_all(done.append, 3, lambda: None)
     assert sorted(done) == [0, 1, 2]
+
+
+def test_a_thread_that_has_not_begun_keeps_nothing(monkeypatch):
+    late = []
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *all: late.append(all))
+
+    class Work:
+        def __init__(self, fails):
+            self.fails = fails
+
+        def do(self, number):
+            if self.fails:
+                raise ZeroDivisionError
+
+    for fails in (False, True):
+        work = Work(fails)
+        gone = weakref.ref(work)
+        with contextlib.suppress(ZeroDivisionError):
+            run_all(work.do, 3, lambda work=work: None)
+        del work
+        gc.collect()
+        assert late
+        assert gone() is None
+    for function, arguments in late:
+        function(*arguments)
 
 
 def test_an_error_of_one_thread_stops_the_others():

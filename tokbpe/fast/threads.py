@@ -70,5 +70,14 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
                 end.acquire()
             except BaseException as error:
                 give_up(error)
-    if first_error is not None:
-        raise first_error
+    try:
+        if first_error is not None:
+            raise first_error
+    finally:
+        # A thread that has not ended, or begun, yet keeps nothing of the caller's.
+        work = stop = nothing_more
+        first_error = None
+
+
+def nothing_more(number: int = 0) -> None:
+    """What there is to do when the call has ended."""
