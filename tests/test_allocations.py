@@ -691,13 +691,12 @@ def uncounted(name, source):
 
 
 @core
-@pytest.mark.parametrize(
-    "path",
-    [path for end in ("h", "pxd", "pyx") for path in sorted(SOURCES.rglob(f"*.{end}"))],
-    ids=lambda path: path.name,
-)
-def test_memory_is_asked_for_by_the_names_that_count(path):
-    assert uncounted(path.name, path.read_text(encoding="utf-8")) == set()
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="there are no sources")
+def test_memory_is_asked_for_by_the_names_that_count():
+    paths = [path for end in ("h", "pxd", "pyx") for path in SOURCES.rglob(f"*.{end}")]
+    found = {path.name: uncounted(path.name, path.read_text(encoding="utf-8")) for path in paths}
+    assert {"allocations.h", "train.pyx"} < found.keys()
+    assert {name: names for name, names in found.items() if names} == {}
 
 
 @core
