@@ -14,7 +14,7 @@ import pytest
 import tokbpe
 from tokbpe import PieceCounts, fast, methods
 
-ROOT = Path(__file__).parents[1]
+SOURCES = Path(__file__).parents[1] / "tokbpe"
 MODULES = ["tokbpe"] + sorted(
     found.name
     for found in pkgutil.walk_packages(tokbpe.__path__, "tokbpe.")
@@ -46,11 +46,10 @@ def test_an_example_gives_what_it_shows(test):
     assert result.failed == 0
 
 
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="there are no sources")
 def test_no_example_is_left_out():
     """As many statements begin in the sources as are run."""
-    sources = [
-        path for path in (ROOT / "tokbpe").rglob("*") if path.suffix in (".py", ".pyx", ".pyi")
-    ]
+    sources = [path for path in SOURCES.rglob("*") if path.suffix in (".py", ".pyx", ".pyi")]
     begun = sum(
         len(re.findall(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE))
         for path in sources

@@ -6,7 +6,7 @@ Only two types differ: `train` returns NumPy arrays, and the tables that `encodi
 `Encoder` is for loaders. Compiled callers have the native table: see `include/tokbpe.h`.
 """
 
-from pathlib import Path
+from os import path
 
 try:
     from tokbpe.fast.batch import (
@@ -66,4 +66,4 @@ __all__ = [
 
 def get_include() -> str:
     """The folder of `tokbpe.h`, for the compiler of a module that uses the native table."""
-    return str(Path(__file__).with_name("include"))
+    return path.join(path.dirname(__file__), "include")
