@@ -871,7 +871,7 @@ def test_commands_in_a_pipe(folder):
         "$tokbpe encode new absent"
     )
     command = f"'{sys.executable}' -m tokbpe"
-    done = finished(["sh", "-c", script.replace("$tokbpe", command)])
+    done = finished(["/bin/sh", "-c", script.replace("$tokbpe", command)])
     assert done.returncode == 1
     assert done.stdout == b"slow\0\xff"
     assert done.stderr == b"tokbpe: error: absent: No such file or directory\n"
