@@ -580,7 +580,7 @@ def test_folders_deeper_than_python_nests(tmp_path):
     assert [*Corpus.from_files(tmp_path)] == [b"abab"]
     with pytest.raises(ValueError, match="nested too deeply for a pattern"):
         Corpus.from_files(f"{tmp_path}/**/*")
-    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+    subprocess.run(["/bin/rm", "-rf", str(tmp_path / "d")], check=True)
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path):
