@@ -90,27 +90,46 @@ cdef tuple DEEPSEEK_FLAGS = (
 cdef tuple CHINESE = ((0x3040, 0x30FF), (0x4E00, 0x9FA5))
 
 
-cdef int fill(uint8_t *classes, uint8_t others, tuple class_flags) except -1:
+cdef list flagged_ranges(tuple class_flags):
+    return [(unicode.ranges(name), flags) for name, flags in class_flags]
+
+
+cdef int fill(uint8_t *classes, uint8_t others, list flagged) except -1:
     cdef size_t first, last
     cdef int flags
     memset(classes, others, sizeof(tokbpe_classes))
-    for name, flags in class_flags:
-        for first, last in unicode.ranges(name):
+    for ranges, flags in flagged:
+        for first, last in ranges:
             memset(classes + first, flags, last - first + 1)
     return 0
 
 
 cdef int fill_classes() except -1:
-    cdef size_t first, last, code
-    fill(tokbpe_classes, OTHER, CLASS_FLAGS)
+    cdef size_t code
+    fill(tokbpe_classes, OTHER, flagged_ranges(CLASS_FLAGS))
     for code in b"\r\n":
         tokbpe_classes[code] |= NEWLINE
     for code in b"\x1c\x1d\x1e\x1f":
         tokbpe_classes[code] |= BREAK
-    fill(tokbpe_deepseek_classes, UNCOVERED, DEEPSEEK_FLAGS)
+    return 0
+
+
+cdef bint deepseek_is_filled = False
+
+
+cdef int fill_deepseek_classes() except -1:
+    """For the first pattern that needs them: filling them takes milliseconds."""
+    global deepseek_is_filled
+    cdef size_t first, last, code
+    cdef list flagged = flagged_ranges(DEEPSEEK_FLAGS)
+    # From here on no other thread runs: one that did might find the table half full.
+    if deepseek_is_filled:
+        return 0
+    fill(tokbpe_deepseek_classes, UNCOVERED, flagged)
     for first, last in CHINESE:
         for code in range(first, last + 1):
             tokbpe_deepseek_classes[code] <<= TO_CHINESE
+    deepseek_is_filled = True
     return 0
 
 
@@ -172,7 +191,10 @@ cdef int scanner_kind(pattern) except -2:
     """What cuts text by this pattern, which is checked as `patterns.get` does."""
     if pattern is None:
         return WHOLE
-    return KINDS.get(patterns.get(pattern), NOT_COMPILED)
+    kind = KINDS.get(patterns.get(pattern), NOT_COMPILED)
+    if kind == DEEPSEEK_V3:
+        fill_deepseek_classes()
+    return kind
 
 
 def split(text, pattern=None):
