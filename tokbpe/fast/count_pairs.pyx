@@ -87,6 +87,8 @@ cdef class PairCounts:
                 return -1
             self.row[size] = <uint32_t> id
             size += 1
+            if size % SLICE == 0:
+                PyErr_CheckSignals()
         return size
 
     cdef int add_places(self, size_t first, size_t stop, int64_t times) except -1 nogil:

@@ -163,6 +163,8 @@ cdef class Sequences:
                     symbols += 1
             self.symbol_count += len(row)
             self.own_ends[index] = self.symbol_count
+            if index % ROWS_AT_ONCE == 0:
+                PyErr_CheckSignals()
         if all_bytes:
             self.owners = b"".join(rows)  # which of a single one makes no copy
             self.symbols = <const uint8_t *> PyBytes_AS_STRING(self.owners)
