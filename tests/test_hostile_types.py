@@ -1,5 +1,10 @@
 """Objects that lie about themselves must not reach memory that is not theirs."""
 
+import contextlib
+import importlib
+import pickle
+import pkgutil
+
 import pytest
 
 from tokbpe import fast, reference
@@ -21,6 +26,28 @@ class Other(bytes):
 
     def __iter__(self):
         return iter([1, 2, 1, 2])
+
+
+def compiled_types():
+    for module in pkgutil.iter_modules(fast.__path__, "tokbpe.fast."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and value.__module__ == module.name:
+                yield value
+
+
+@pytest.mark.parametrize("made", [*compiled_types()], ids=lambda made: made.__name__)
+def test_an_object_that_was_never_opened(made):
+    """It is refused, or it is empty: nothing of it is used, and no copy is made."""
+    try:
+        empty = made()
+    except TypeError:
+        return
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError):
+            pickle.dumps(empty, protocol)
+    for use in (len, list, memoryview, lambda empty: empty.work(0)):
+        with contextlib.suppress(TypeError, AttributeError, IndexError):
+            assert not use(empty)
 
 
 def test_a_length_that_lies(engine):

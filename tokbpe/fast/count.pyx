@@ -53,6 +53,7 @@ def use_batches(most_bytes, most_documents):
 
 
 @cython.final
+@cython.auto_pickle(False)  # what is pointed to would be taken for a string of C
 cdef class TextView:
     """The UTF-8 of a text, as a buffer."""
 

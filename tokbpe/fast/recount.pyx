@@ -141,8 +141,10 @@ cdef class Recount:
         self.stopped = True
 
     def work(self, size_t number):
-        cdef Share *share = &self.shares[number]
+        cdef Share *share = self.shares + number
         cdef size_t last
+        if number >= self.share_count:
+            raise IndexError(f"there are {self.share_count} shares, and no share {number}")
         while share.next < share.last and not self.stopped:
             last = min(share.next + self.slice_size, share.last)
             with nogil:
