@@ -167,7 +167,10 @@ def test_deepseek(real):
     tokenizer = real("deepseek_v3")
     assert tokenizer.pattern == "deepseek_v3" and tokenizer.lossless
     assert tokenizer.vocab_size == 128815
-    assert tokenizer.token_to_id("<｜begin▁of▁sentence｜>") == 0
+    # The vocab lists these, too: they are special tokens, and no pieces.
+    special = ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>"]
+    assert tokenizer.encode("".join(special), allowed_special=special) == [0, 1, 2]
+    assert {0, 1, 2}.isdisjoint(tokenizer.encode("".join(special)))
     pieces = [tokenizer.id_to_piece(id) for id in tokenizer.encode("1234567")]
     assert pieces == [b"123", b"456", b"7"]
 

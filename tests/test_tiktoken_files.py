@@ -1,12 +1,15 @@
 """tiktoken's rank files, known encodings and `Encoding` objects, read and written."""
 
 import base64
+import functools
 import hashlib
 import random
 import re
+import string
 import subprocess
 import sys
 import tempfile
+import time
 import types
 from pathlib import Path
 
@@ -580,3 +583,103 @@ def test_an_existing_path_is_refused(path):
     with pytest.raises(FileExistsError, match=path.name):
         bpe().to_tiktoken(path)
     assert path.read_text() == "precious"
+
+
+# Real vocabularies
+
+
+@pytest.fixture(scope="module")
+def real(data):
+    """Tokenizers of OpenAI's files, each read once."""
+    return functools.cache(
+        lambda name, engine=None: Tokenizer.from_tiktoken(
+            data / "vocab" / f"{name}_base.tiktoken", engine=engine
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("你好，世界", [57668, 53901, 3922, 3574, 244, 98220]),
+        ("नमस्ते", [61196, 88344, 79468, 31584, 97, 35470]),
+        ("a\r\n\r\nb", [64, 881, 65]),
+        ("I'LL don't", [40, 6, 4178, 1541, 956]),
+        ("1234567", [4513, 10961, 22]),
+        ("e\u0301", [68, 54939]),
+        ("é", [978]),
+        ("😀", [76460, 222]),
+        ("<|endoftext|>", [27, 91, 8862, 728, 428, 91, 29]),
+        (b"\xff\xfehello", [187, 186, 15339]),
+    ],
+    ids=ascii,
+)
+def test_ids_of_cl100k(text, ids, real, engine):
+    tokenizer = real("cl100k", engine)
+    data = text.encode() if isinstance(text, str) else text
+    assert tokenizer.encode_bytes(data) == ids
+    if isinstance(text, str):
+        assert tokenizer.encode(text) == ids and tokenizer.decode(ids) == text
+    assert tokenizer.decode_bytes(ids) == data
+
+
+def test_a_special_token_of_cl100k(real, engine):
+    text = "<|endoftext|>"
+    assert real("cl100k", engine).encode(text, allowed_special={text}) == [100257]
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(82, 2), (128, 1), (1000, 9)])
+def test_spaces_of_cl100k(size, tokens, real, engine):
+    assert real("cl100k", engine).count(" " * size) == tokens
+    assert len(real("cl100k", engine).encode(" " * size)) == tokens
+
+
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "id"),
+    [("cl100k", 125_000, 70540), ("o200k", 125_000, 117525), ("r50k", 250_000, 24794)],
+)
+def test_a_megabyte_of_one_letter(name, count, id, real):
+    assert real(name).encode("a" * MEGABYTE) == [id] * count
+
+
+def test_a_megabyte_of_spaces(real):
+    assert real("cl100k").count(" " * MEGABYTE) == 7813
+    assert real("cl100k").decode(real("cl100k").encode(" " * MEGABYTE)) == " " * MEGABYTE
+
+
+LONG_TEXTS = {
+    "a": lambda size: "a" * size,
+    "^": lambda size: "^" * size,
+    "_": lambda size: "_" * size,
+    "digits": lambda size: "1234567890" * (size // 10),
+    "contractions": lambda size: "'s" * (size // 2),
+    "emoji": lambda size: "😀" * (size // 4),
+    "letters with accents": lambda size: "é" * (size // 2),
+    "Chinese": lambda size: "中" * (size // 3),
+    "spaces and a letter": lambda size: " " * size + "x",
+    "line ends": lambda size: "\n" * size,
+    "random letters": lambda size: "".join(random.Random(1).choices(string.ascii_letters, k=size)),
+    "base64": lambda size: base64.b64encode(random.Random(1).randbytes(size * 3 // 4)).decode(),
+}
+
+
+@pytest.mark.parametrize("name", ["cl100k", "o200k", "r50k"])
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+def test_a_megabyte(kind, name, real):
+    """It comes back, and takes about four times as long as a quarter of it."""
+    tokenizer = real(name)
+
+    def seconds(text):
+        times = []
+        for _ in range(2):
+            start = time.process_time()
+            tokenizer.encode_array(text, threads=1)
+            times.append(time.process_time() - start)
+        return min(times)
+
+    quarter, whole = LONG_TEXTS[kind](MEGABYTE // 4), LONG_TEXTS[kind](MEGABYTE)
+    assert seconds(whole) < 10 * seconds(quarter) + 0.1
+    assert tokenizer.decode(tokenizer.encode(whole)) == whole
