@@ -3,8 +3,11 @@
 import copy
 import hashlib
 import json
+import os
 import pickle
 import random
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import evenly
-from tokbpe import Tokenizer, engines, methods
+from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, engines, methods
 from tokbpe.formats import artifact
 from tokbpe.patterns import Pattern
 from tokbpe.vocabulary import SPECIAL_IDS, Vocabulary
@@ -159,16 +162,69 @@ def test_what_is_derived_from_a_loaded_one(engine, tmp_path):
     same(tokenizer.extended("xyxyxy", 276), loaded.extended("xyxyxy", 276))
 
 
-def test_equal_trainings_differ_by_their_documents_alone(engine, tmp_path):
-    def without_documents(tokenizer, name):
-        plain = tokenizer.state()["vocabulary"]
-        bare = replace(Vocabulary.from_plain(plain), provenance=())
-        artifact.save(bare, tmp_path / name)
-        return (tmp_path / name).read_bytes()
+def without_documents(tokenizer, path):
+    """The bytes of an artifact that does not tell what was learned from."""
+    plain = tokenizer.state()["vocabulary"]
+    artifact.save(replace(Vocabulary.from_plain(plain), provenance=()), path)
+    return path.read_bytes()
 
+
+def test_equal_trainings_differ_by_their_documents_alone(engine, tmp_path):
     one, other = bpe(270, engine=engine), bpe(270, corpus=CORPUS[::-1], engine=engine)
     assert one.fingerprint() != other.fingerprint()
-    assert without_documents(one, "one") == without_documents(other, "other")
+    assert without_documents(one, tmp_path / "one") == without_documents(other, tmp_path / "other")
+
+
+@pytest.mark.parametrize("tie_break", ["smallest", "greatest"])
+def test_all_ways_to_the_same_documents_give_the_same_bytes(tie_break, engine, tmp_path):
+    options = {"tie_break": tie_break, "pattern": "gpt2", "engine": engine}
+    texts = tmp_path / "in"
+    texts.mkdir()
+    for number, text in enumerate(CORPUS):
+        (texts / f"{number}.txt").write_bytes(text.encode())
+    shuffled = random.Random(5).sample(CORPUS, len(CORPUS))
+    counts = PieceCounts(shuffled, pattern="gpt2", engine=engine)
+    ways = {
+        "list": bpe(275, **options),
+        "shuffled": bpe(275, corpus=shuffled, **options),
+        "iterator": bpe(275, corpus=iter(CORPUS), **options),
+        "files": bpe(275, corpus=StreamedCorpus.from_files(texts), **options),
+        "counts": Tokenizer.from_counts(
+            counts, vocabulary_size=275, tie_break=tie_break, engine=engine
+        ),
+        **{f"{threads} threads": bpe(275, threads=threads, **options) for threads in (1, 2, 4)},
+    }
+    assert len({without_documents(way, tmp_path / name) for name, way in ways.items()}) == 1
+
+
+def test_no_hash_of_python_matters(tmp_path):
+    """Sets of texts, of which the order depends on it, are nowhere a part of the result."""
+    code = (
+        "import sys, warnings\n"
+        "from tokbpe import Tokenizer, engines, methods\n"
+        "warnings.simplefilter('ignore')\n"
+        "texts = ['low lower lowest', 'newest widest ' * 3, 'Grüße 🐈 好 <e>']\n"
+        "for engine in engines.NAMES:\n"
+        "    for method in methods.METHODS:\n"
+        "        options = {'special_tokens': ['<e>', 'z', '<f>'], 'reserved': ['EOS', 'BOS']}\n"
+        "        made = Tokenizer(texts, method=method, engine=engine, **options)\n"
+        "        made.save(f'{sys.argv[1]} {engine} {method}')\n"
+    )
+    for seed in ("0", "1", "12345"):
+        subprocess.run(
+            [sys.executable, "-c", code, seed],
+            check=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "PYTHONHASHSEED": seed,
+                "PYTHONUTF8": "1",
+            },
+        )
+    for method in methods.METHODS:
+        saved = [path.read_bytes() for path in tmp_path.glob(f"* {method}")]
+        assert len(saved) == 6 and len(set(saved)) == 1
 
 
 def test_many_merges(tmp_path):

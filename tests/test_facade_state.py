@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from strategies import VALID_TEXTS
-from tokbpe import Tokenizer, engines
+from tokbpe import Corpus, Tokenizer, engines
 
 core = pytest.mark.core
 
@@ -256,12 +256,19 @@ USES = {
     "copy": copy.copy,
     "with": lambda tokenizer: tokenizer.__enter__(),
     "items": lambda tokenizer: list(tokenizer.items()),
-    "save": lambda tokenizer: tokenizer.save("never written"),
+    "encode_bytes_with_offsets": lambda tokenizer: tokenizer.encode_bytes_with_offsets(b"ab"),
+    "encode_corpus": lambda tokenizer: tokenizer.encode_corpus(Corpus("ab")),
+    "split_at": lambda tokenizer: tokenizer.split_at("ab", 1),
+    **{
+        name: lambda tokenizer, name=name: getattr(tokenizer, name)("never written")
+        for name in ("save", "to_gpt2", "to_huggingface", "to_json", "to_tiktoken")
+    },
     **{
         name: lambda tokenizer, name=name: getattr(tokenizer, name)
         for name in (
             "method", "pattern", "vocab_size", "target_vocab_size", "lossless", "vocabulary",
             "vocabulary_bytes", "merges", "merge_counts", "special_tokens", "reserved", "bos_id",
+            "eos_id", "pad_id",
         )
     },
 }  # fmt: skip

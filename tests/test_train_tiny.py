@@ -80,6 +80,17 @@ def test_the_same_seed_gives_the_same_model(script, results, text):
     assert script.trained(text, "byte", **{**OPTIONS, "seed": 2}) != again
 
 
+def test_the_average_of_training_losses_is_smooth(script, text, monkeypatch):
+    """It moves by a twentieth of the way to each loss."""
+    averages = []
+    for steps in (2, 3):
+        averages.append(script.trained(text, "byte", **{**OPTIONS, "steps": steps}))
+    monkeypatch.setattr(script, "SMOOTHING", 0)
+    last = script.trained(text, "byte", **{**OPTIONS, "steps": 3}).train_loss_average
+    before, after = (result.train_loss_average for result in averages)
+    assert after == pytest.approx(0.95 * before + 0.05 * last) != pytest.approx(before)
+
+
 def test_a_wrong_gradient_is_seen(script, monkeypatch):
     parameters = script.new_parameters(20, 0)
     source = np.random.default_rng(0)
@@ -141,6 +152,11 @@ def test_command_line(text, tmp_path):
     assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("byte: validation_loss")
     assert f"{len(set(text))} ids" in done.stdout
     assert Tokenizer(text).vocab_size == len(set(text))
+    done = run(text, *small)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("bpe: validation_loss")
+    assert "262 ids" in done.stdout
+    done = run("ab" * 600, "--min-pair-frequency", 300, "--steps", 2, "--context", 8)
+    assert "258 ids; 270 tokens to train on" in done.stdout  # ab, abab
 
 
 def test_a_file_keeps_its_line_ends(tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from strategies import SEEDS, SPELLINGS, VALID_TEXTS, bytes_of, special_documents
 from tokbpe import Tokenizer, engines
+from tokbpe import vocabulary as vocabularies
 from tokbpe.vocabulary import Vocabulary, lay_out, taken_out
 
 pytestmark = pytest.mark.core
@@ -265,6 +266,15 @@ def test_fingerprint_without_provenance_is_what_encodes():
     assert plain == other
     assert plain.fingerprint() != other.fingerprint()
     assert Tokenizer.from_bytes(special_ids="first") == Tokenizer.from_bytes(special_ids="end")
+
+
+def test_fingerprint_is_of_one_version_of_the_algorithm(monkeypatch):
+    def fingerprint():
+        return Tokenizer("abab", method="bpe", vocabulary_size=257).fingerprint()
+
+    before = fingerprint()
+    monkeypatch.setattr(vocabularies, "ALGORITHM", vocabularies.ALGORITHM + 1)
+    assert fingerprint() != before
 
 
 @given(spellings=st.lists(SPELLINGS, min_size=1, max_size=3, unique=True), data=st.data())
