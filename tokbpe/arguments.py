@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -155,12 +155,17 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], name: str) -
         except (TypeError, ValueError) as error:
             if isinstance(item, Watched) and error is item.error:
                 raise
-            if isinstance(error, (UnicodeEncodeError, UnicodeDecodeError)):
-                error.reason += f" ({name} {index})"
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{name} {index}: {error}") from error
+            raise_named(error, f"{name} {index}")
     return results
+
+
+def raise_named(error: TypeError | ValueError, name: str) -> NoReturn:
+    """Raise an error once more, which names what it is an error of."""
+    if isinstance(error, (UnicodeEncodeError, UnicodeDecodeError)):
+        error.reason += f" ({name})"
+        raise error
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    raise kind(f"{name}: {error}") from error
 
 
 # Documents

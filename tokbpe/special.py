@@ -132,7 +132,11 @@ def chat_layout(
         except ValueError as error:
             raise ValueError(f"turn {index} has the role {role!r}: {error}") from None
         mask.append(False)
-        spoken = [*encode(text), reserved_id("EOS")]
+        try:
+            spoken = encode(text)
+        except ValueError as error:
+            arguments.raise_named(error, f"turn {index}")
+        spoken = [*spoken, reserved_id("EOS")]
         ids += spoken
         mask += [role.upper() == "ASSISTANT"] * len(spoken)
     return ids, mask

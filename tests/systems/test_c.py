@@ -99,12 +99,22 @@ def test_what_is_typed_in_a_chat_stays_text(typed):
         ([(1, "a")], TypeError, "turn 0 must be a role and a text"),
         ({"user": "a"}, TypeError, "turn 0 must be a role and a text, not 'user'"),
         ([("nobody", "a")], ValueError, "there is no reserved id 'NOBODY', only"),
-        ([("user", "\ud800")], UnicodeEncodeError, "surrogates not allowed"),
+        (
+            [("user", "a"), ("user", "b\ud800")],
+            UnicodeEncodeError,
+            r"in position 1: surrogates not allowed \(turn 1\)",
+        ),
     ],
 )
 def test_what_is_no_chat(tokenizer, turns, error, message):
     with pytest.raises(error, match=message):
         tokenizer.encode_chat(turns)
+
+
+def test_a_turn_that_cannot_be_encoded_is_named():
+    tokenizer = Tokenizer("ab", reserved=["EOS", "USER"])
+    with pytest.raises(ValueError, match="^turn 1: byte 0x63 at byte position 1 is not in the"):
+        tokenizer.encode_chat([("user", "ab"), ("user", "bc")])
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
