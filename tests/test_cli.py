@@ -1,5 +1,6 @@
 """The command line: exit codes, what goes to which stream, terminals and pipes."""
 
+import contextlib
 import functools
 import io
 import json
@@ -907,6 +908,28 @@ def test_training_shows_a_bar_and_a_summary_on_a_terminal_only(folder, stream):
         assert f"tokbpe: {size} ids, {merges} merges from 30 bytes in ".encode() in seen
     else:
         assert seen == b""
+
+
+@posix
+@pytest.mark.parametrize(
+    "command",
+    ["encode saved - -o new", "encode saved - -o new.npy", "train - -o new", "count - -o new.npz"],
+)
+def test_control_c_leaves_no_file(command, folder):
+    """While it waits for more of its input."""
+    before = sorted(os.listdir())
+    with subprocess.Popen(
+        [*COMMAND, *command.split()], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"low lower\n" * 50_000)  # more than a pipe holds
+        # Python sees no signal that comes between two reads of a pipe before it gives more.
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+        assert process.stderr.read() == b""
+    assert process.returncode == cli.INTERRUPTED
+    assert sorted(os.listdir()) == before
 
 
 @posix

@@ -297,6 +297,13 @@ def test_with_closes_also_after_an_error():
 
 
 @core
+@pytest.mark.parametrize("use", USES)
+def test_what_was_never_made_is_as_closed(use):
+    with pytest.raises(ValueError, match="this tokenizer is closed"):
+        USES[use](Tokenizer.__new__(Tokenizer))
+
+
+@core
 def test_calls_already_running_finish(tokenizer):
     """A caller's own iterator closes the tokenizer in the middle of the call."""
     others = [through_json(tokenizer) for _ in range(3)]

@@ -114,6 +114,12 @@ class Tokenizer(TokenizerFiles):
     [115, 258, 256]
     """
 
+    # One that could not be made is as one that is closed.
+    _known: Vocabulary | None = None
+    _cache_bytes: int = CACHE_BYTES
+    # What `encode` calls, and with what behind the text, when nothing is asked for.
+    _short_cut: ShortCut | None = None
+
     def __init__(
         self,
         corpus: Documents,
@@ -164,10 +170,7 @@ class Tokenizer(TokenizerFiles):
         methods.check_symbols(vocabulary)
         self._engine_name = engines.name_of(engine)
         self._engine = engines.get(engine)
-        self._known: Vocabulary | None = vocabulary
-        self._cache_bytes = CACHE_BYTES
-        # What `encode` calls, and with what behind the text, when nothing is asked for.
-        self._short_cut: ShortCut | None = None
+        self._known = vocabulary
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary, engine: str | None = None) -> "Tokenizer":
@@ -1098,6 +1101,7 @@ class Tokenizer(TokenizerFiles):
         >>> tokenizer.extended("lower lower", 259).vocabulary[256:]
         (b'lo', b'low', b'er')
         """
+        known = self._vocabulary
         options = Options(
             vocabulary_size=vocabulary_size,
             minimum_pair_frequency=minimum_pair_frequency,
@@ -1108,7 +1112,7 @@ class Tokenizer(TokenizerFiles):
             max_pair_types=max_pair_types,
             max_merge_work=max_merge_work,
         )
-        vocabulary = continuing.extended(self._vocabulary, corpus, options)
+        vocabulary = continuing.extended(known, corpus, options)
         return methods.finish(lambda: self._like(vocabulary), on_interrupt)
 
     def _like(self, vocabulary: Vocabulary) -> "Tokenizer":
