@@ -10,12 +10,14 @@ import pytest
 
 from alarms import Stopped, alarm, needs_alarms
 from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, fast, write_shards
+from tokbpe.fast import build
 
 BYTES = [bytes([byte]) for byte in range(256)]
 # In seconds of work, of which there are as many on a busy machine. A second is promised; each of
 # what is done takes more if nobody stops it, and for each loop without a look at signals the test
-# must fail.
-ALARM, PROMPT = 0.2, 0.6
+# must fail. Builds with checks of their own are slower and promise nothing.
+ALARM = 0.2
+PROMPT = 6 if build.facts()["checked"] or build.facts()["sanitizer"] else 0.6
 AGAIN = 1
 
 # An alarm may come while Python runs a callback of its own, such as that of a thread that ends,
