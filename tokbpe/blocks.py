@@ -4,7 +4,8 @@ Parts of a document end where the ids of both sides, joined, are those of the wh
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 from tokbpe import arguments, files, reading
 from tokbpe.encoding import Arrays, DocumentEncoder, Finder, Frame
@@ -67,10 +68,15 @@ class Encoding(NamedTuple):
 
 def encoded(source: Source, encoding: Encoding) -> Iterator[Arrays]:
     """The ids of each block of a file, and where in these documents begin and the last ends."""
-    with reading.opened(source) as file, files.naming_damage(reading.file_name(file)):
+    with reading.opened(source) as file, naming(file):
         for block in reading.blocks(file, *encoding.plan):
             ids, offsets = encoding.arrays(block)
             yield ids, offsets[1:] if block.start else offsets
+
+
+def naming(file: Any) -> AbstractContextManager[None]:
+    """Has errors of reading name a file, but for one that has no name: they may be of its owner."""
+    return files.naming_damage(reading.file_name(file)) if hasattr(file, "name") else nullcontext()
 
 
 # Cutting
