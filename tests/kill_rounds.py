@@ -3,7 +3,8 @@
     python kill_rounds.py FOLDER ROUNDS SEED [WORKERS]
 
 FOLDER holds `tokenizer` and `in`, files to encode. Each round is a process that is killed; when
-one has finished before that, its folder is left, and the next round begins another one. Prints
+one has finished before that, or three have come no further, its folder is left finished, and the
+next round begins another one. Prints
 JSON: for each folder how much was there after each kill. A test reads what there is then.
 """
 
@@ -48,7 +49,7 @@ def killed(folder: Path, out: Path, workers: int, longest: float) -> bool:
         os._exit(0)
     # Workers outlive their parent for a while, but not the test: they are in its process group.
     groups.append(child)
-    time.sleep(random.random() * longest)
+    time.sleep(random.random() ** 2 * longest)  # more often before much is there
     if random.random() < 0.5:  # the workers as well
         with contextlib.suppress(ProcessLookupError):  # it may not have its group yet
             os.killpg(child, signal.SIGKILL)
@@ -80,9 +81,11 @@ def main() -> None:
     while sum(map(len, kills)) < rounds:
         out = folder / f"out{len(kills)}"
         kills.append([])
+        states = kills[-1]
         while killed(folder, out, workers, longest):
-            kills[-1].append(state(out))
-            if sum(map(len, kills)) >= rounds:  # the last one is let finish
+            states.append(state(out))
+            # The last one is let finish, and one of which nothing more comes in the time.
+            if sum(map(len, kills)) >= rounds or states[-3:] == [states[-1]] * 3:
                 let_finish(folder, out, workers)
                 break
     print(json.dumps(kills))

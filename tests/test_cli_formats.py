@@ -482,7 +482,7 @@ def test_two_files_are_both_there_or_none(run, monkeypatch):
     publish = files.publish
 
     def full(path, data):
-        if str(path).endswith("merges.txt"):
+        if os.fsdecode(path).endswith("merges.txt"):
             raise OSError(28, "No space left on device", path)
         publish(path, data)
 

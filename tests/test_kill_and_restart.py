@@ -37,7 +37,7 @@ def test_killed_and_begun_again(tmp_path, rounds, workers):
     kills = json.loads(done.stdout)
     assert sum(map(len, kills)) == rounds
     # They are spread over the work: before there is anything, and where there is more and more.
-    assert len({state for states in kills for state in states}) > 5, kills
+    assert len({state for states in kills for state in states}) > 3, kills
     expected = [id for text in texts for id in tokenizer.encode(text, bos=True)]
     assert Shards(tmp_path / "alone", tokenizer)[:].tolist() == expected
     alone = {path.name: path.read_bytes() for path in (tmp_path / "alone").iterdir()}

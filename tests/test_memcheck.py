@@ -37,7 +37,12 @@ FRAME = re.compile(r"tokbpe/fast/\w+\.\S*so|native_calls\.\S*so")
 def example(tmp_path_factory):
     """The native table's example in C, built."""
     folder = shutil.copytree(ROOT / "tests/capi_example", tmp_path_factory.mktemp("capi") / "c")
-    subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=folder, check=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},  # where Cython looks for `capi.pxd`
+        check=True,
+    )
     return folder
 
 
