@@ -784,3 +784,69 @@ def test_no_result_depends_on_the_secret():
 
 if __name__ == "__main__":
     print(json.dumps(outcomes(*sys.argv[1:])))
+
+
+def resealed(change):
+    """The state of a tokenizer of which something is changed."""
+    tokenizer = Tokenizer("abab", method="bpe", vocabulary_size=257)
+    plain = json.loads(json.dumps(tokenizer._vocabulary.plain()))
+    change(plain)
+    return {"version": states.VERSION, "sha256": states.digest(plain), "vocabulary": plain}
+
+
+def test_a_pattern_without_a_regular_expression(engine):
+    """Its piece without bytes led out of memory."""
+    without = {"name": None, "sources": [], "keep_gaps": True}
+    state = resealed(lambda plain: plain.update(pattern=without))
+    with pytest.raises(ValueError, match="needs at least one regular expression"):
+        Tokenizer.from_state(state, engine=engine.__name__.rpartition(".")[2])
+    with pytest.raises(ValueError, match="needs at least one regular expression"):
+        patterns.Pattern(None, ())
+
+
+def test_pieces_that_double(engine):
+    """A merge for each doubling: what a few kilobytes spell has no end."""
+    merges = [[97, 97], *([id, id] for id in range(256, 319))]
+
+    def doubled(plain):
+        plain.update(merges=merges, merge_counts=[1] * len(merges))
+
+    tokenizer = Tokenizer.from_state(resealed(doubled), engine=engine.__name__.rpartition(".")[2])
+    assert tokenizer.encode("aaab") == [256, 97, 98]
+    for call in (
+        lambda: tokenizer.decode([319], max_bytes=9),
+        lambda: tokenizer.vocabulary,
+        lambda: tokenizer.to_tiktoken(os.devnull),
+    ):
+        with pytest.raises(ValueError, match=r"merges make have more than 536870912 bytes .* 28\d"):
+            call()
+
+
+def test_a_count_that_passes_its_limit_names_the_file(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "counts.parquet"
+    pq.write_table(pa.table({"piece": [b"a", b"a"], "count": [2**63 - 1, 1]}), path)
+    with pytest.raises(ValueError, match=f"^{path}: .* would pass"):
+        PieceCounts.from_parquet(path, pattern=None, special_tokens=[])
+
+
+def test_memory_that_a_command_does_not_get_is_told_in_a_line(monkeypatch, capsys):
+    def fails(argv):
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "parsed", fails)
+    assert cli.main(["inspect", "any"]) == 1
+    assert capsys.readouterr().err == "tokbpe: error: there is not enough memory\n"
+
+
+@pytest.mark.parametrize("form", ["huggingface", "gpt2"])
+def test_what_reading_would_refuse_is_not_written(form, tmp_path):
+    base = tuple(bytes([byte]) for byte in range(256))
+    far = Vocabulary("byte", base, pattern=patterns.NAMED["gpt2"], special_tokens={"<far>": 2**31})
+    tokenizer = Tokenizer.from_vocabulary(far)
+    target = tmp_path / "new"
+    target.mkdir()
+    with pytest.raises(ValueError, match="the highest id is 2147483648, so that"):
+        getattr(tokenizer, f"to_{form}")(target)
+    assert not [*target.iterdir()]

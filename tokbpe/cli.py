@@ -53,7 +53,10 @@ INTERRUPTED = 130  # as a shell reports SIGINT
 NOBODY_READS = 141  # as a shell reports SIGPIPE
 
 # What can go wrong in the work, BrokenExecutor where a worker is killed.
-FAILURES = (OSError, ImportError, ValueError, BrokenExecutor, demo.DemoError, check.CheckError)
+FAILURES = (
+    *(OSError, ImportError, ValueError, MemoryError),
+    *(BrokenExecutor, demo.DemoError, check.CheckError),
+)
 ARRAY_START = b"\x93NUMPY"
 # What `verify` shows of a manifest.
 VERIFIED = (
@@ -623,6 +626,8 @@ def message(error: Exception) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory" + (f": {error}" if str(error) else "")
     return str(error)
 
 

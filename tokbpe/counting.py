@@ -488,7 +488,9 @@ class PieceCounts(Mapping[bytes, int]):
         ValueError for another file, for one of a newer version, for one that is damaged, and for
         such a pattern; OSError if it cannot be read.
         """
-        return cls._from_parts(*count_files.load(path, trust_pattern), engine)
+        arrays, facts = count_files.load(path, trust_pattern)
+        with files.naming(path):
+            return cls._from_parts(arrays, facts, engine)
 
     def to_parquet(self, path: files.Path, *, part: int = 0) -> None:
         """Write the counts to a new Parquet file: `piece` BINARY, `count` INT64, `first` INT64.
@@ -536,9 +538,8 @@ class PieceCounts(Mapping[bytes, int]):
         row, for what are no counts; and naming the files that have the same `first`, as parts of
         a corpus have that were written as the same `part`.
         """
-        arrays, tables, ordered = count_files.load_parquet(
-            reading.sources(listed(source), False), trust_pattern
-        )
+        paths = reading.sources(listed(source), False)
+        arrays, tables, ordered = count_files.load_parquet(paths, trust_pattern)
         settings = cls._settings_of(tables, pattern, special_tokens, engine)
         record = Record()
         pruned = 0
@@ -546,7 +547,9 @@ class PieceCounts(Mapping[bytes, int]):
             facts = table.facts
             record.join(Record.unknown() if facts is None else Record.from_plain(facts["record"]))
             pruned = max(pruned, 0 if facts is None else facts["pruned"])
-        return cls._filled(settings, arrays, About(record, ordered, pruned))
+        # What several files have together is the fault of none.
+        with files.naming(paths[0]) if len(paths) == 1 else contextlib.nullcontext():
+            return cls._filled(settings, arrays, About(record, ordered, pruned))
 
     @staticmethod
     def _settings_of(

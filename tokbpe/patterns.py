@@ -40,6 +40,8 @@ class Pattern:
         sources = self.sources
         if not isinstance(sources, tuple) or not all(isinstance(text, str) for text in sources):
             raise TypeError(f"the sources of a pattern must be a tuple of str, not {sources!r}")
+        if not sources:
+            raise ValueError("a pattern needs at least one regular expression; its sources are ()")
 
     @cached_property
     def regexes(self) -> tuple[re.Pattern[str], ...]:

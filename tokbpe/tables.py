@@ -9,6 +9,7 @@ from tokbpe.patterns import Pattern
 from tokbpe.symbols import MARKER, UNITS, symbols
 
 MERGE_RULES = ("merge_list", "rank_by_piece")
+MOST_MADE_BYTES = 2**29  # by all merges together: a short file must not ask for gigabytes
 
 
 class EncodingTable(NamedTuple):
@@ -124,15 +125,27 @@ def merges_of_pieces(pieces: Mapping[bytes, int]) -> dict[Pair, tuple[int, int]]
 def made_pieces(
     entries: Mapping[int, bytes], merges: Iterable[Pair], ids: Iterable[int]
 ) -> Iterator[tuple[int, bytes]]:
-    """The id and the bytes of each merge, which may join merges that stand after it."""
+    """The id and the bytes of each merge, which may join merges that stand after it.
+
+    ValueError for a merge of what is never made, and for more than MOST_MADE_BYTES: 30 merges that
+    each join the one before with itself make a piece of a gigabyte.
+    """
     known = dict(entries)
     waiting = list(zip(merges, ids))
+    size = 0
     while waiting:
         later = []
         for (left, right), id in waiting:
             if left in known and right in known:
-                known.setdefault(id, known[left] + known[right])
-                yield id, known[left] + known[right]
+                size += len(known[left]) + len(known[right])
+                if size > MOST_MADE_BYTES:
+                    raise ValueError(
+                        f"the pieces that merges make have more than {MOST_MADE_BYTES} bytes with "
+                        f"that of id {id}, which joins {left} and {right}"
+                    )
+                piece = known[left] + known[right]
+                known.setdefault(id, piece)
+                yield id, piece
             else:
                 later.append(((left, right), id))
         if len(later) == len(waiting):

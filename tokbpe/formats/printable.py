@@ -90,7 +90,9 @@ def shown_pieces(vocabulary: Vocabulary) -> dict[int, str]:
 
 
 def vocab_of(shown: Mapping[int, str]) -> dict[str, int]:
-    """Piece -> id, in rising order; ValueError where two ids have one piece."""
+    """Piece -> id, in rising order; ValueError where two ids have one piece, and for ids that are
+    so far apart that reading them would be refused."""
+    ranks.check_gaps(max(shown), len(shown))
     vocab: dict[str, int] = {}
     for id, piece in sorted(shown.items()):
         if vocab.setdefault(piece, id) != id:
