@@ -11,15 +11,19 @@ two forms.
     `\s*[\r\n]+`        A class repeated, perhaps behind one optional character, then what is tight
                         and may fail. It is tried at all places of a run of the class, the last
                         first, and an alternative that is tight must follow, here `\s+(?!\S)` or
-                        `\s+`, that would take the run. Where it is found, it is not found again
-                        further on in that run: this happens once in a run. So between these two
-                        there may only be more of this form, with the same class.
+                        `\s+`, that would take the run, however short it is. Where it is found, it
+                        is not found again further on in that run: this happens once in a run. So
+                        between these two there may only be more of this form, with the same class,
+                        and the run is gone through once more for each of them.
 
-Then each place of a text is looked at a bounded number of times, whatever the text.
+Then each place of a text is looked at a bounded number of times, whatever the text: MOST_STEPS
+bounds what this takes.
 """
 
 import functools
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,9 +33,14 @@ from tokbpe.unicode import Ranges, complement, intersection, merged
 # How long a pattern may be, in characters: as it is written, and with the ranges of its classes.
 LONGEST = 2**12
 LONGEST_WITH_RANGES = 2**18
-# What all alternatives together may take at a place of the text, apart from what is in the match:
-# the ways through parts of bounded size, times their length.
-MOST_STEPS = 2**12
+# What all alternatives together may take at a place of the text. A step is what `re` takes to
+# compare a character with a class, some 20 ns; a long class takes several, since `re` goes through
+# those of its ranges that lie beyond U+FFFF. A round of what is not a class takes more as well, and
+# all take more where groups are noted.
+MOST_STEPS = 1000
+RANGES_IN_A_STEP = 8
+STEPS_OF_A_ROUND = 4
+GROUPS_IN_A_STEP = 5
 # `re` keeps, for each round of a repetition, what stands in it, and all groups of the pattern.
 MOST_PARTS_REPEATED = 16
 MOST_GROUPS = 16
@@ -84,6 +93,7 @@ def why_slow(sources: tuple[str, ...]) -> str | None:
     size = sum(len(part) for source in sources for part in Expansion(source).parts)
     if size > LONGEST_WITH_RANGES:
         return f"with the ranges of its classes it has {size} characters, which takes too long"
+    steps = 0
     for source in sources:
         tree = parsed(source)
         if tree.state.groups > MOST_GROUPS:
@@ -91,25 +101,29 @@ def why_slow(sources: tuple[str, ...]) -> str | None:
                 f"it has more than {MOST_GROUPS - 1} groups, all of which are kept for each round"
             )
         try:
-            why = why_not_linear((*parts_of(tree, tree.state.flags),))
+            whole = (*parts_of(tree, tree.state.flags),)
+            why = why_not_linear(whole)
+            steps += steps_of_whole(whole) * (1 + tree.state.groups // GROUPS_IN_A_STEP)
         except (UnknownError, RecursionError) as error:
             why = str(error)
         if why is not None:
             return why
-    return None
+    return f"at a place it may take more than {MOST_STEPS} steps" if steps > MOST_STEPS else None
 
 
 def why_not_linear(whole: Parts) -> str | None:
-    only = whole[0] if len(whole) == 1 else None
-    alternatives = only.options if isinstance(only, Choice) else (whole,)
-    if sum(map(steps_at_a_place, alternatives)) > MOST_STEPS:
-        return f"at a place it may take more than {MOST_STEPS} steps"
+    alternatives = alternatives_of(whole)
     reasons = [why_not_tight(alternative) for alternative in alternatives]
-    tight = [reason is None for reason in reasons]
+    made_good = are_made_good(alternatives, [reason is None for reason in reasons])
     for number, reason in enumerate(reasons):
-        if reason is not None and not is_made_good(alternatives, tight, number):
+        if reason is not None and not made_good[number]:
             return f"alternative {number + 1}: {reason}" if len(alternatives) > 1 else reason
     return None
+
+
+def alternatives_of(whole: Parts) -> Sequence[Parts]:
+    only = whole[0] if len(whole) == 1 else None
+    return only.options if isinstance(only, Choice) else (whole,)
 
 
 # From what `re` parses to parts
@@ -166,58 +180,92 @@ def is_bounded(parts: Parts) -> bool:
 
 def bounded_beginning(parts: Parts) -> Parts:
     """The first parts, as long as they take no more than MOST_STEPS together."""
-    ways, length = 1, 1
+    ways, steps = 1, 0
     for place, part in enumerate(parts):
-        more_ways, more_length = extent_of_part(part)
-        ways, length = ways * more_ways, length + more_length
-        if ways * length > MOST_STEPS:
+        more_ways, more_steps = extent_of_part(part)
+        ways, steps = ways * more_ways, steps + ways * more_steps
+        if max(ways, steps) > MOST_STEPS:
             return parts[:place]
     return parts
 
 
 def extent(parts: Parts) -> tuple[int, int]:
-    """How many ways there are through parts, and their length, each at most MOST_STEPS + 1."""
-    ways, length = 1, 1
+    """How many ways there are through parts, and the steps of all, each at most MOST_STEPS + 1."""
+    ways, steps = 1, 0
     for part in parts:
-        more_ways, more_length = extent_of_part(part)
+        more_ways, more_steps = extent_of_part(part)
+        steps = min(steps + ways * more_steps, MOST_STEPS + 1)
         ways = min(ways * more_ways, MOST_STEPS + 1)
-        length = min(length + more_length, MOST_STEPS + 1)
-    return ways, length
+    return ways, steps
 
 
 def extent_of_part(part: Part) -> tuple[int, int]:
     if isinstance(part, Class):
-        return 1, 1
+        return 1, steps_of_class(part)
     if isinstance(part, Look):
-        ways, length = extent(part.body)
-        return 1, ways * length  # one way is enough
+        return 1, 1 + extent(part.body)[1]  # one way is enough
     if isinstance(part, Choice):
         each = [extent(option) for option in part.options]
-        return sum(ways for ways, _ in each), sum(length for _, length in each)
-    if part.most > MOST_STEPS:
-        return MOST_STEPS + 1, MOST_STEPS + 1
-    inside, length = extent(part.body)
-    if inside > 1 and 2**part.most > MOST_STEPS:
-        return MOST_STEPS + 1, part.most * length
-    return sum(inside**times for times in range(part.least, part.most + 1)), part.most * length
+        return sum(ways for ways, _ in each), sum(1 + steps for _, steps in each)
+    inside, steps = extent(part.body)
+    steps += extra_steps_of_round(part)
+    if inside == 1:
+        return part.most - part.least + 1, part.most * steps
+    ways, total, reached = 0, 0, 1
+    for times in range(part.most + 1):
+        if max(reached, total) > MOST_STEPS:
+            return MOST_STEPS + 1, MOST_STEPS + 1
+        ways += reached if times >= part.least else 0
+        total += reached * steps if times < part.most else 0
+        reached *= inside
+    return ways, total
+
+
+def steps_of_class(part: Class) -> int:
+    beyond = len(part.members) - bisect_left(part.members, (0x10000, 0))
+    return 1 + beyond // RANGES_IN_A_STEP
+
+
+def extra_steps_of_round(part: Repeat) -> int:
+    return 0 if is_class(part.body) else STEPS_OF_A_ROUND
+
+
+# What is taken at a place of the text
+
+
+def steps_of_whole(whole: Parts) -> int:
+    """What all alternatives take at a place, those that are not tight once more for each of their
+    kind."""
+    alternatives = alternatives_of(whole)
+    runs = [
+        None if why_not_tight(alternative) is None else as_run(alternative)
+        for alternative in alternatives
+    ]
+    kinds = Counter((run.before, run.members) for run in runs if run is not None)
+    return sum(
+        steps_at_a_place(alternative) * (1 if run is None else 1 + kinds[run.before, run.members])
+        for alternative, run in zip(alternatives, runs)
+    )
 
 
 def steps_at_a_place(parts: Parts) -> int:
-    """How much of parts can be tried before they fail, or match little, at most MOST_STEPS + 1."""
+    """What parts take before they fail, or for each character, at most MOST_STEPS + 1."""
     beginning = bounded_beginning(parts)
-    ways, length = extent(beginning)
+    ways, steps = extent(beginning)
     behind = sum(map(steps_of_part, parts[len(beginning) :]))
-    return min(ways * (length + behind), MOST_STEPS + 1)
+    return min(steps + ways * behind, MOST_STEPS + 1)
 
 
 def steps_of_part(part: Part) -> int:
-    if isinstance(part, Class):
-        return 1
-    if isinstance(part, Look):
-        return min(extent_of_part(part)[1], MOST_STEPS + 1)
+    if isinstance(part, (Class, Look)):
+        return extent_of_part(part)[1]
     if isinstance(part, Choice):
-        return sum(map(steps_at_a_place, part.options))
-    return min(max(part.least, 1) * steps_at_a_place(part.body), MOST_STEPS + 1)
+        return sum(1 + steps_at_a_place(option) for option in part.options)
+    ways, steps = (1, 0) if part.least <= 1 else extent_of_part(part._replace(most=part.least))
+    round_steps = steps_at_a_place(part.body) + extra_steps_of_round(part)
+    if part.most > 1 and not is_class(part.body):
+        round_steps *= 2  # behind the last of several rounds, one more fails
+    return min(steps + ways * round_steps, MOST_STEPS + 1)
 
 
 def part_count(parts: Parts) -> int:
@@ -340,10 +388,11 @@ def within(one: Ranges, other: Ranges) -> bool:
 
 
 class Run(NamedTuple):
-    """A class repeated, what may stand before it, and what stands behind it."""
+    """A class repeated, at least so often, what may stand before it, and what stands behind it."""
 
     before: Parts
     members: Ranges
+    least: int
     behind: Parts
 
 
@@ -352,21 +401,26 @@ def as_run(parts: Parts) -> Run | None:
     first = parts[0] if parts else None
     if isinstance(first, Repeat) and first[:2] == (0, 1) and is_class(first.body) and first.greedy:
         before, parts = parts[:1], parts[1:]
-    members = run_of(parts[0]) if parts and width(parts) else None
-    return None if members is None else Run(before, members, parts[1:])
+    run = parts[0] if parts and width(parts) else None
+    members = None if run is None else run_of(run)
+    if members is None or not isinstance(run, Repeat):
+        return None
+    return Run(before, members, run.least, parts[1:])
 
 
-def is_made_good(alternatives: Sequence[Parts], tight: Sequence[bool], number: int) -> bool:
-    """Whether an alternative is of the second form, and one follows that takes the run."""
-    run = as_run(alternatives[number])
-    if run is None or why_not_tight(run.behind) is not None:
-        return False
-    for later in range(number + 1, len(alternatives)):
-        other = as_run(alternatives[later])
-        if other is None or other.before != run.before:
-            return False
-        if tight[later] and within(run.members, other.members):
-            return True
-        if other.members != run.members:
-            return False
-    return False
+def are_made_good(alternatives: Sequence[Parts], tight: Sequence[bool]) -> list[bool]:
+    """For each alternative, whether it is of the second form, and one follows that takes the run
+    from its first character."""
+    runs = [*map(as_run, alternatives)]
+    taken = [False] * len(runs)
+    for number in range(len(runs) - 2, -1, -1):
+        run, other = runs[number : number + 2]
+        if run is not None and other is not None and run.before == other.before:
+            if tight[number + 1] and other.least <= 1 and within(run.members, other.members):
+                taken[number] = True
+            else:
+                taken[number] = taken[number + 1] and run.members == other.members
+    return [
+        is_taken and run is not None and why_not_tight(run.behind) is None
+        for is_taken, run in zip(taken, runs)
+    ]
