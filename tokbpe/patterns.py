@@ -198,8 +198,8 @@ def of_file(pattern: Pattern, trust_pattern: bool = False) -> Pattern:
         if why is not None:
             raise ValueError(
                 f"pattern {' and '.join(pattern.sources)!r:.200} is refused, since it comes from "
-                "a file and the time that it takes may grow faster than a text does: "
-                f"{why}. If you trust it, say trust_pattern=True"
+                "a file and the time that it takes may grow faster than a text does, or be long at "
+                f"each place: {why}. If you trust it, say trust_pattern=True"
             )
     return get(pattern)
 
