@@ -698,14 +698,16 @@ TWO_BYTES = 4096  # so many there are
 
 
 def hashes_of_pairs():
-    """All pairs of these pieces, and the hashes that they had in each process."""
+    """All pairs of these pieces, and the hashes that they would have in each process if these had
+    no secret."""
     ids = FIRST + np.arange(TWO_BYTES, dtype=np.uint64)
     pairs = (ids[:, None] << np.uint64(32) | ids).ravel()
-    return pairs, (pairs ^ pairs >> np.uint64(29)) * np.uint64(HIGH)
+    hashes = pairs * np.uint64(LOW)
+    return pairs, (hashes ^ hashes >> np.uint64(32)) * np.uint64(HIGH)
 
 
 def hashes_of_pieces():
-    """Pieces of four bytes, as numbers, and the hashes that they had in each process."""
+    """The same for pieces of four bytes, as numbers."""
     pieces = np.arange(TWO_BYTES**2, dtype=np.uint64) * np.uint64(251)
     hashes = np.zeros(len(pieces), np.uint64)
     for place in (24, 16, 8, 0):
