@@ -182,7 +182,7 @@ def test_no_workers_can_be_started(monkeypatch, tmp_path):
     path = tmp_path / "a"
     path.write_text("low")
     monkeypatch.setattr(threading.Thread, "start", no_thread_to_be_had)
-    message = r"no workers can be started \(can't start new thread\): count without them"
+    message = r"no workers can be started \(can't start new thread\): work without them"
     with pytest.raises(OSError, match=message) as raised:
         PieceCounts.from_files(path, workers=2)
     assert raised.value.errno == errno.EAGAIN

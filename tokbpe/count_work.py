@@ -547,7 +547,7 @@ def telling_of_workers() -> Iterator[None]:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(
             getattr(error, "errno", None) or errno.EAGAIN,
-            f"no workers can be started ({reason}): count without them",
+            f"no workers can be started ({reason}): work without them",
         ) from error
 
 
