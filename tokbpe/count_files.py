@@ -22,9 +22,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tokbpe import arguments, files
+from tokbpe import arguments, files, parquet
 from tokbpe.record import Record
-from tokbpe.sources import parquet
 from tokbpe.vocabulary import pattern_of
 
 VERSION = 1
@@ -43,6 +42,10 @@ FACTS = {"pattern", "special_tokens", "record", "ordered", "pruned"}
 RECORD = {"documents", "bytes", "fingerprint", "hashes"}
 SHA256 = re.compile("[0-9a-f]{64}")
 METADATA = b"tokbpe counts"
+# Rows of a Parquet file at a time, at most; bytes of each page, and of all rows of a small file.
+ROWS = 2**16
+MOST_PAGE = 2**30
+MOST_PIECES = 2**26
 # The pieces of one part of a corpus have so many places of the order.
 PART = 2**40
 MOST_PARTS = 2**23
@@ -252,24 +255,27 @@ def save_parquet(
     path: files.Path, arrays: Arrays, facts: Mapping[str, Any], part: int | None
 ) -> None:
     """Write counts to a new path; `part` None: without their order."""
-    pq = parquet()
+    pq = parquet.module()
     import pyarrow as pa
 
-    data, ends, counts = arrays
-    offsets = np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    columns = {
-        "piece": pa.Array.from_buffers(pa.large_binary(), len(ends), buffers),
-        "count": pa.array(counts),
-    }
+    columns = {"piece": pieces_of(arrays), "count": pa.array(arrays.counts)}
     places = []
     if part is not None:
-        places.append(np.arange(len(ends), dtype=np.int64) + part * PART)
+        places.append(np.arange(len(arrays.counts), dtype=np.int64) + part * PART)
         columns["first"] = pa.array(places[0])
     text = as_json({**facts, "sha256": digest(facts, [*arrays, *places])})
     table = pa.table(columns).replace_schema_metadata({METADATA: text})
     with files.new_file(path) as file:
-        pq.write_table(table, file)
+        pq.write_table(table, file, use_dictionary=False)  # no piece is there twice
+
+
+def pieces_of(arrays: Arrays) -> Any:
+    """The pieces as an array of pyarrow."""
+    import pyarrow as pa
+
+    offsets = np.concatenate([np.zeros(1, np.int64), arrays.ends.astype(np.int64)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(arrays.data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(arrays.ends), buffers)
 
 
 class Table(NamedTuple):
@@ -289,7 +295,7 @@ def load_parquet(
 
     ValueError, naming the file, the column and the row, for what are no counts.
     """
-    parquet()
+    parquet.module()
     names = [name for path in sources for name in files_of(os.fsdecode(path))]
     if not names:
         folders = ", ".join(map(os.fsdecode, sources))
@@ -312,11 +318,11 @@ def place(first: Any) -> int:
 
 def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
-    pq = parquet()
     with files.opened(name) as file, naming(name):
-        content = pq.ParquetFile(file).read()
-        data, ends = flat(column(content, "piece").combine_chunks())
-        arrays = Arrays(data, ends, column(content, "count").to_numpy())
+        content = parquet.table_of(file)
+        columns = read_columns(file, content)
+        data, ends = flat(columns["piece"].combine_chunks())
+        arrays = Arrays(data, ends, columns["count"].to_numpy())
         sizes = np.diff(ends, prepend=np.uint64(0))
         if not sizes.all():
             raise ValueError(f"row {int(np.argmin(sizes))} of column 'piece' is empty")
@@ -325,10 +331,8 @@ def read_table(name: str, trust_pattern: bool = False) -> Table:
             raise ValueError(
                 f"row {row} of column 'count' is {arrays.counts[row]}; counts are 1 or more"
             )
-        first = None
-        if "first" in content.column_names:
-            first = column(content, "first").to_numpy()
-        facts = (content.schema.metadata or {}).get(METADATA)
+        first = columns["first"].to_numpy() if "first" in columns else None
+        facts = (content.schema_arrow.metadata or {}).get(METADATA)
         if facts is not None:
             facts = json.loads(facts, object_pairs_hook=arguments.without_doubles)
             if not isinstance(facts, dict):
@@ -343,6 +347,24 @@ def read_table(name: str, trust_pattern: bool = False) -> Table:
     return Table(name, arrays, first, facts)
 
 
+def read_columns(file: IO[bytes], content: Any) -> dict[str, Any]:
+    """The columns `piece`, `count`, and `first` if it is there, in the types that they get."""
+    import pyarrow as pa
+
+    schema = content.schema_arrow
+    types = {"piece": pa.large_binary(), "count": pa.int64()}
+    if "first" in schema.names:
+        types["first"] = pa.int64()
+    for name in types:
+        check_type(schema, name)
+    limits = parquet.Limits(ROWS, MOST_PAGE, MOST_PIECES)
+    rows = [*parquet.batches(file, content, [*types], limits)]
+    if not rows:
+        return {name: pa.chunked_array([], kind) for name, kind in types.items()}
+    table = pa.Table.from_batches(rows).combine_chunks()
+    return {name: values(table[name], kind, name) for name, kind in types.items()}
+
+
 def joined(tables: Sequence[Arrays]) -> Arrays:
     """The pieces of some tables, one behind another."""
     before = np.cumsum([0, *(len(arrays.data) for arrays in tables)], dtype=np.uint64)
@@ -355,14 +377,10 @@ def joined(tables: Sequence[Arrays]) -> Arrays:
 
 def in_that_order(arrays: Arrays, order: NDArray[np.int64]) -> Arrays:
     """The pieces in another order."""
-    data, ends, counts = arrays
-    sizes = np.diff(ends, prepend=np.uint64(0))[order]
-    new_ends = np.cumsum(sizes, dtype=np.uint64)
-    starts = ends[order] - sizes
-    places = np.arange(len(data), dtype=np.int64) + np.repeat(
-        (starts - (new_ends - sizes)).astype(np.int64), sizes.astype(np.int64)
-    )
-    return Arrays(data[places], new_ends, counts[order])
+    import pyarrow as pa
+
+    data, ends = flat(pieces_of(arrays).take(pa.array(order)))
+    return Arrays(data, ends, arrays.counts[order])
 
 
 def check_places(
@@ -399,29 +417,36 @@ def files_of(path: str) -> list[str]:
     return found
 
 
-def column(table: Any, name: str) -> Any:
-    """A column of a table, of the type that it must have."""
+def check_type(schema: Any, name: str) -> None:
+    """ValueError unless there is one column of a name, of the type that it must have."""
     import pyarrow as pa
 
-    if name not in table.column_names:
-        raise ValueError(f"there is no column {name!r} among {table.column_names}")
-    if table.column_names.count(name) > 1:
+    if name not in schema.names:
+        raise ValueError(f"there is no column {name!r} among {schema.names}")
+    if schema.names.count(name) > 1:
         raise ValueError(f"there are several columns {name!r}")
-    found = table[name]
-    if found.null_count:
-        row = found.is_null().to_pylist().index(True)
-        raise ValueError(f"row {row} of column {name!r} is null")
+    kind = schema.field(name).type
     kinds = pa.types
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
     if name == "piece":
-        if kinds.is_binary(found.type) or kinds.is_large_binary(found.type):
-            return found.cast(pa.large_binary())
-        raise ValueError(f"column 'piece' must hold bytes (BINARY, BLOB), not {found.type}")
-    if kinds.is_integer(found.type) or kinds.is_decimal(found.type):
-        try:
-            return found.cast(pa.int64())
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"column {name!r}: {error}") from error
-    raise ValueError(f"column {name!r} must hold whole numbers (BIGINT), not {found.type}")
+        if not kinds.is_binary(kind) and not kinds.is_large_binary(kind):
+            raise ValueError(f"column 'piece' must hold bytes (BINARY, BLOB), not {kind}")
+    elif not kinds.is_integer(kind) and not kinds.is_decimal(kind):
+        raise ValueError(f"column {name!r} must hold whole numbers (BIGINT), not {kind}")
+
+
+def values(column: Any, kind: Any, name: str) -> Any:
+    """Those of a column, in a type; ValueError where one is null, or has no place in it."""
+    import pyarrow as pa
+
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise ValueError(f"row {row} of column {name!r} is null")
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"column {name!r}: {error}") from error
 
 
 def flat(pieces: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:

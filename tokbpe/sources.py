@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tokbpe import arguments, files, reading
+from tokbpe import arguments, files, parquet, reading
 from tokbpe.arguments import Documents
 from tokbpe.reading import BLOCK_BYTES, MOST_BYTES, Separation
 
@@ -33,8 +33,10 @@ ZSTANDARD = ".zst"
 TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 # Of JSON for a byte of a text.
 LONGEST_ESCAPE = 6
-# Rows of a Parquet file that are texts of Python at a time.
+# Rows of a Parquet file that are texts of Python at a time, at most.
 ROWS = 256
+# So many bytes of texts are read of any Parquet file, however small it is.
+MOST_TEXTS = 2**31
 # Of a .zst file at a time: each byte may stand for 32 KB.
 ZSTANDARD_BYTES = 2**12
 NOT_READ = 2**63 - 1
@@ -367,7 +369,7 @@ def records_in(entry: Listed, field: str, most: int | None = None) -> Iterator[T
 def records(file: Any, path: str, field: str, most: int | None = None) -> Iterator[Text]:
     """The same of a file that is open."""
     kind, _ = kind_of(path)
-    return json_lines(file, field, most) if kind in JSON_LINES else parquet_rows(file, field)
+    return json_lines(file, field, most) if kind in JSON_LINES else parquet_rows(file, field, most)
 
 
 def json_lines(file: Any, field: str, most: int | None = None) -> Iterator[str]:
@@ -409,13 +411,16 @@ def field_of(line: bytes, field: str, longest: int) -> str:
     return text
 
 
-def parquet_rows(file: Any, field: str) -> Iterator[Text]:
+def parquet_rows(file: Any, field: str, most: int | None = None) -> Iterator[Text]:
     """A column of a Parquet file: texts, or bytes."""
     row = 0
+    page = MOST_BYTES if most is None else min(MOST_BYTES, most + parquet.ROOM)
     try:
-        table = parquet().ParquetFile(file if file.seekable() else in_memory(file))
+        file = file if file.seekable() else in_memory(file)
+        table = parquet.table_of(file)
         check_column(table.schema_arrow, field)
-        for batch in table.iter_batches(ROWS, columns=[field]):
+        limits = parquet.Limits(ROWS, page, MOST_TEXTS)
+        for batch in parquet.batches(file, table, [field], limits):
             column = batch.column(0)
             if column.null_count:
                 row += column.is_null().to_pylist().index(True)
@@ -445,14 +450,3 @@ def check_column(schema: Any, name: str) -> None:
     kind = schema.field(name).type
     if str(kind.value_type if str(kind).startswith("dictionary") else kind) not in TEXT_TYPES:
         raise ValueError(f"column {name!r} must hold texts or bytes, not {kind}")
-
-
-def parquet() -> Any:
-    """The module; ImportError, naming the extra, if it is not installed."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            'Parquet needs pyarrow: pip install "tokbpe[arrow]"', name="pyarrow"
-        ) from error
-    return pyarrow.parquet
