@@ -1,5 +1,6 @@
 """Parquet files within bounds: what their pages tell, bombs, and files that are damaged."""
 
+import errno
 import io
 import random
 
@@ -173,7 +174,8 @@ def test_each_byte_changed(form, tmp_path):
     """Its texts, others, or a ValueError that names the file: the process does not end."""
     texts = [f"text {number % 7}" * (number % 3) for number in range(20)]
     options = {**FORMS[form], "compression": "zstd", "row_group_size": 10}
-    good = written(pa.table({"text": texts}), **options)
+    numbers = pa.array(range(20), pa.int8())
+    good = written(pa.table({"number": numbers, "text": texts}), **options)
     drawn = random.Random(form)
     path = tmp_path / "a.parquet"
     outcomes = set()
@@ -258,3 +260,14 @@ def test_what_is_skipped_in_a_header():
     chunk = parquet_pages.Chunk(values=1, size=len(data) + 5, data=0, dictionary=0)
     assert [*parquet_pages.pages(file, chunk)] == [parquet_pages.Page(5, 10, 1, 8)]
     assert file.tell() == len(data)
+
+
+def test_what_pyarrow_raises():
+    with pytest.raises(ValueError, match="^damaged$"), parquet.damage():
+        raise OSError("damaged")
+    with pytest.raises(ValueError, match="^unknown$"), parquet.damage():
+        raise pa.ArrowNotImplementedError("unknown")
+    for error in (pa.ArrowMemoryError("none"), OSError(errno.EIO, "of the disk", "a")):
+        with pytest.raises(type(error)) as caught, parquet.damage():
+            raise error
+        assert caught.value is error

@@ -318,7 +318,7 @@ def place(first: Any) -> int:
 
 def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
-    with files.opened(name) as file, naming(name):
+    with files.opened(name) as file, files.naming(name), parquet.damage():
         content = parquet.table_of(file)
         columns = read_columns(file, content)
         data, ends = flat(columns["piece"].combine_chunks())
@@ -457,15 +457,3 @@ def flat(pieces: Any) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         return np.empty(0, np.uint8), np.empty(0, np.uint64)
     found = np.frombuffer(data or b"", np.uint8)[places[0] : places[-1]]
     return found, (places[1:] - places[0]).astype(np.uint64)
-
-
-@contextlib.contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Errors of pyarrow as ours, with the name of the file."""
-    import pyarrow as pa
-
-    with files.naming(name):
-        try:
-            yield
-        except (TypeError, OSError, pa.ArrowException) as error:
-            raise ValueError(str(error)) from error

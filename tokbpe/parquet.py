@@ -7,6 +7,7 @@ more rows at a time than have room.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
 from tokbpe.parquet_pages import Chunk, Page, chunks, pages
@@ -36,6 +37,22 @@ def module() -> Any:
             'Parquet needs pyarrow: pip install "tokbpe[arrow]"', name="pyarrow"
         ) from error
     return pyarrow.parquet
+
+
+@contextmanager
+def damage() -> Iterator[None]:
+    """What pyarrow raises for damage, and for what it does not know, as a ValueError."""
+    module()
+    import pyarrow as pa
+
+    try:
+        yield
+    except MemoryError:  # of pyarrow's own errors one is such
+        raise
+    except (TypeError, OSError, pa.ArrowException) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise ValueError(str(error)) from error
 
 
 def table_of(file: IO[bytes]) -> Any:

@@ -415,8 +415,8 @@ def parquet_rows(file: Any, field: str, most: int | None = None) -> Iterator[Tex
     """A column of a Parquet file: texts, or bytes."""
     row = 0
     page = MOST_BYTES if most is None else min(MOST_BYTES, most + parquet.ROOM)
-    try:
-        file = file if file.seekable() else in_memory(file)
+    file = file if file.seekable() else in_memory(file)
+    with parquet.damage():
         table = parquet.table_of(file)
         check_column(table.schema_arrow, field)
         limits = parquet.Limits(ROWS, page, MOST_TEXTS)
@@ -427,10 +427,6 @@ def parquet_rows(file: Any, field: str, most: int | None = None) -> Iterator[Tex
                 raise ValueError(f"row {row} of column {field!r} is null")
             yield from column.to_pylist()
             row += len(batch)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise ValueError(str(error)) from error  # of pyarrow, for damage
 
 
 def in_memory(file: Any) -> io.BytesIO:
