@@ -196,8 +196,23 @@ def test_a_file_that_ends_inside_a_page(tmp_path):
     size = int.from_bytes(good[-8:-4], "little") + 8
     path = tmp_path / "a.parquet"
     path.write_bytes(good[:600] + good[-size:])
-    with pytest.raises(ValueError, match=rf"^{path}: column 'text': what the file tells of its "):
+    with pytest.raises(
+        ValueError, match=rf"^{path}: what the file tells of its columns is damaged"
+    ):
         [*Corpus.from_files(path)]
+
+
+@pytest.mark.parametrize("kind", [Corpus, StreamedCorpus])
+def test_a_column_far_behind_the_end(kind, tmp_path):
+    """Where no file can be read at all."""
+    good = written(pa.table({"text": ["a"]}), use_dictionary=False, compression="none")
+    offset = b"\x26\x08"  # field 9, which comes after field 7: 4
+    data = good.replace(offset, b"\x26" + b"\xff" * 8 + b"\x7f", 1)
+    size = int.from_bytes(data[-8:-4], "little") + 8
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data[:-8] + size.to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ValueError, match=rf"^{path}: what .* damaged: the number -\d{{19}},"):
+        [*kind.from_files(path)]
 
 
 def header(*fields):

@@ -36,11 +36,12 @@ class Page(NamedTuple):
 
 def chunks(file: IO[bytes], columns: int) -> Iterator[list[Chunk]]:
     """Those of each row group: one for each column that is stored, of which there are so many."""
+    end = file.seek(0, os.SEEK_END)
     for group in structure_of(io.BytesIO(footer(file)), FOOTER).get(4, []):
         found = group.get(1, [])
         if len(found) != columns:
             raise damaged(f"a row group of {len(found)} columns, which must be {columns}")
-        yield [chunk_of(column) for column in found]
+        yield [chunk_of(column, end) for column in found]
 
 
 def footer(file: IO[bytes]) -> bytes:
@@ -52,9 +53,11 @@ def footer(file: IO[bytes]) -> bytes:
     return file.read(size)
 
 
-def chunk_of(column: Mapping[int, Any]) -> Chunk:
+def chunk_of(column: Mapping[int, Any], end: int) -> Chunk:
+    """That of a column, in a file that ends there."""
     facts = column.get(3, {})
-    values, size, data = (whole(facts.get(field), 2**63) for field in (5, 7, 9))
+    values = whole(facts.get(5), 2**63)
+    size, data = whole(facts.get(7), end), whole(facts.get(9), end)
     return Chunk(values, size, data, facts.get(11, 0))
 
 
