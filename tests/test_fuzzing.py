@@ -11,7 +11,7 @@ import pytest
 
 from fuzzing.inputs import mutated
 from fuzzing.targets import TARGETS
-from tokbpe import Shards, fast, reference
+from tokbpe import Shards, fast, parquet_pages, reference
 from tokbpe.formats import printable_json
 
 SEEDS = Path(__file__).parent / "fuzzing" / "seeds"
@@ -63,6 +63,7 @@ def breaking(*_):
 PLANTED = {
     "json": (printable_json, "check_merges", lambda _: breaking),
     "shards": (Shards, "verify", lambda _: lambda *_: None),
+    "parquet": (parquet_pages, "page_of", lambda _: breaking),
     "encode": (reference, "encode", without_the_last),
     "decode": (reference, "decode", without_the_last),
     "pattern": (reference, "split", without_the_last),

@@ -26,6 +26,7 @@ from tokbpe import (
     Tokenizer,
     cli,
     count_files,
+    parquet_pages,
     shards,
     write_shards,
 )
@@ -115,6 +116,23 @@ def check_documents(file: Any, separator: str | bytes, block: int, read: list[by
     file.seek(0)
     found = PieceCounts.from_files([file], documents=separator, pattern="gpt2")
     assert found == PieceCounts(read, pattern="gpt2")
+
+
+# Columns
+
+
+def parquet(data: bytes) -> None:
+    """What a Parquet file tells of its pages; before it a byte, the number of its columns."""
+    columns, file = data[:1], io.BytesIO(data[1:])
+
+    def told() -> list[parquet_pages.Page]:
+        groups = parquet_pages.chunks(file, columns[0] if columns else 0)
+        chunks = [chunk for group in groups for chunk in group]
+        return [page for chunk in chunks for page in parquet_pages.pages(file, chunk)]
+
+    pages = outcome(told, allowed=(ValueError,))
+    if not isinstance(pages, Raised):
+        assert all(0 <= number < 2**31 for page in pages for number in page[:3])
 
 
 # Ids

@@ -12,6 +12,7 @@ TARGETS = {
     "state": readers.state,
     "counts": data_files.counts,
     "documents": data_files.documents,
+    "parquet": data_files.parquet,
     "ids": data_files.ids,
     "shards": data_files.finished_shards,
     "unfinished": data_files.unfinished_shards,
