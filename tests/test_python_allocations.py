@@ -15,6 +15,7 @@ numbers in each Python and environment, and what Python and NumPy make of them i
 so this is for looking at, and not for the gate.
 """
 
+import _thread
 import concurrent.futures
 import faulthandler
 import io
@@ -46,7 +47,6 @@ from tokbpe import (
     StreamDecoder,
     StreamedCorpus,
     Tokenizer,
-    aside,
     decode_stream,
     write_shards,
 )
@@ -445,22 +445,12 @@ def load_counts(path):
     return of_counts(PieceCounts.load(path))
 
 
-class InPlace(concurrent.futures.Executor):
-    """Work that is done at once, without a thread."""
-
-    def submit(self, work, *arguments):
-        future = concurrent.futures.Future()
-        try:
-            result = work(*arguments)
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-        return future
+def no_thread(*arguments):
+    raise RuntimeError("can't start new thread")
 
 
 def without_threads(folder):
-    aside.OneThread = InPlace  # in the process of this operation
+    _thread.start_new_thread = no_thread  # in the process of this operation
     return fresh()
 
 

@@ -1,5 +1,6 @@
 """Threads, of a call and of the caller: the same ids, and nothing left behind."""
 
+import _thread
 import errno
 import multiprocessing
 import os
@@ -15,7 +16,6 @@ import numpy as np
 import pytest
 
 from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, write_shards
-from tokbpe.aside import OneThread
 from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
 core = pytest.mark.core
@@ -134,27 +134,6 @@ def test_whatever_the_engine_threads_are_checked():
 # Where there are no threads
 
 
-@pytest.mark.parametrize("started", [0, 1])
-def test_work_is_done_here_if_no_thread_starts(monkeypatch, started):
-    """Behind what a thread has begun, in order, and only once."""
-    done = []
-    with OneThread() as thread:
-        if started:
-            thread.submit(done.append, 0).result()
-        monkeypatch.setattr(ThreadPoolExecutor, "submit", no_thread_to_be_had)
-        for number in range(1, 4):
-            thread.submit(done.append, number)
-        monkeypatch.undo()
-        failed = thread.submit(int, "x")
-    assert done == [*range(0 if started else 1, 4)]
-    with pytest.raises(ValueError, match="invalid literal"):
-        failed.result()
-
-
-def no_thread_to_be_had(*arguments, **options):
-    raise RuntimeError("can't start new thread")
-
-
 def test_work_that_begins_while_the_interpreter_ends(tmp_path):
     Tokenizer("low lower", method="bpe", vocabulary_size=258).save(tmp_path / "tokenizer")
     code = (
@@ -166,7 +145,6 @@ def test_work_that_begins_while_the_interpreter_ends(tmp_path):
         "    time.sleep(0.2)  # until it waits for this thread\n"
         "    shards = write_shards(Corpus(['low']), tokenizer, sys.argv[2], threads=2)\n"
         "    print(shards[:].tolist(), flush=True)\n"
-        "assert 'concurrent.futures.thread' not in sys.modules\n"
         "threading.Thread(target=work).start()\n"
     )
     ended = subprocess.run(
@@ -176,6 +154,10 @@ def test_work_that_begins_while_the_interpreter_ends(tmp_path):
         text=True,
     )
     assert (ended.stderr, ended.stdout) == ("", "[257]\n")
+
+
+def no_thread_to_be_had(*arguments, **options):
+    raise RuntimeError("can't start new thread")
 
 
 def test_no_workers_can_be_started(monkeypatch, tmp_path):
@@ -189,7 +171,7 @@ def test_no_workers_can_be_started(monkeypatch, tmp_path):
 
 
 def test_training_and_shards_without_threads(monkeypatch, tmp_path):
-    monkeypatch.setattr(threading.Thread, "start", no_thread_to_be_had)
+    monkeypatch.setattr(_thread, "start_new_thread", no_thread_to_be_had)
     trained = Tokenizer([CORPUS] * 9, method="bpe", vocabulary_size=280, threads=3)
     shards = write_shards(StreamedCorpus(TEXTS["many"]), trained, tmp_path / "shards", threads=3)
     monkeypatch.undo()

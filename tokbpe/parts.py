@@ -4,9 +4,11 @@ import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tokbpe import arguments, blocks, reading, sources
+from tokbpe.aside import OneThread
 from tokbpe.reading import Block
 from tokbpe.sources import Listed, Paths
 
@@ -115,10 +117,16 @@ def size_of(block: Block) -> int:
 
 def ahead(items: Iterator[Hashed]) -> Generator[Hashed]:
     """The same items, each made by another thread while the one before is worked on."""
-    from tokbpe.aside import OneThread
+    coming: list[Hashed] = []  # one, or none when all are there
 
-    with OneThread() as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
+    def come() -> None:
+        coming.extend(islice(items, 1))
+
+    with OneThread() as thread:
+        thread.later(come)
+        thread.wait()
+        while coming:
+            item = coming.pop()
+            thread.later(come)
             yield item
+            thread.wait()

@@ -7,6 +7,7 @@ from typing import Any
 
 from tokbpe import arguments
 from tokbpe.arguments import Documents
+from tokbpe.aside import OneThread
 
 # Beyond so many documents only the fingerprint of them all is kept.
 MOST_HASHES = 100_000
@@ -57,20 +58,17 @@ class Record:
         if not aside:
             yield self.add
             return
-        from tokbpe.aside import OneThread
-
         with OneThread() as thread:
             waiting: list[tuple[Any, bool]] = []
             size = 0
-            before = thread.submit(self._add_all, ())
 
             def add(data: Any, last: bool = True) -> None:
-                nonlocal waiting, size, before
+                nonlocal waiting, size
                 waiting.append((data, last))
                 size += len(data)
                 if size >= HASHED_TOGETHER or len(waiting) >= MOST_HASHED_TOGETHER:
-                    before.result()  # so that not too much waits
-                    before = thread.submit(self._add_all, waiting)
+                    thread.wait()  # so that not too much waits
+                    thread.later(self._add_all, waiting)
                     waiting, size = [], 0
 
             try:
@@ -78,7 +76,7 @@ class Record:
             except BaseException:
                 self._stopped = True
                 raise
-            before.result()
+            thread.wait()
             self._add_all(waiting)
 
     def _add_all(self, documents: Iterable[tuple[Any, bool]]) -> None:

@@ -14,12 +14,13 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokbpe import blocks, files, reading, written
+from tokbpe.aside import OneThread
 from tokbpe.cached import cached_property
 from tokbpe.encoded import Fitted
 from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
@@ -34,9 +35,6 @@ from tokbpe.shards import (
     sealed,
 )
 from tokbpe.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 WORK = "tokbpe-unfinished"
 STOP = "stop"
@@ -261,17 +259,13 @@ class ShardWriter:
         self.unfinished: set[ShardFiles] = set()  # that one, and those the other thread closes
         self.count = 0  # tokens in it
         self.open = self.place.tokens  # tokens so far of the document that has not ended
-        from tokbpe.aside import OneThread
-
-        self.pool = OneThread()
-        self.pending: list[Future[None]] = []
-        self.failed = False  # whether the other thread has
+        self.thread = OneThread()
 
     def __enter__(self) -> "ShardWriter":
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.thread.__exit__(*error)
         for shard in self.unfinished:
             shard.give_up()
 
@@ -332,27 +326,15 @@ class ShardWriter:
         self.number += 1
 
     def later(self, work: Callable[..., object], *arguments: Any) -> None:
-        """Have the other thread do some work, unless what it did before has failed."""
-
-        def done() -> None:
-            if not self.failed:
-                self.failed = True
-                work(*arguments)
-                self.failed = False
-
-        self.pending.append(self.pool.submit(done))
-        self.wait(MOST_PENDING)
-
-    def wait(self, left: int) -> None:
-        """Wait until the other thread has so little to do; what it raises is raised here."""
-        while len(self.pending) > left:
-            self.pending.pop(0).result()
+        """Have the other thread do some work, which waits if it has much to do."""
+        self.thread.later(work, *arguments)
+        self.thread.wait(MOST_PENDING)
 
     def finish(self) -> int:
         """Close the last shard; how many there are."""
         if self.shard is not None:
             self.close(0)
-        self.wait(0)
+        self.thread.wait()
         return self.number
 
 

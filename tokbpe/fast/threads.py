@@ -3,6 +3,8 @@
 import _thread
 from collections.abc import Callable, Iterator
 
+from tokbpe.aside import new_lock
+
 
 def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object]) -> None:
     """`work(number)` for all numbers below `count`, as many at a time as threads can be had.
@@ -15,7 +17,8 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
     """
     waiting = list(reversed(range(count)))
     first_error: BaseException | None = None
-    ends = [_thread.allocate_lock() for _ in waiting[1:]]  # of helpers, held as long as they work
+    # Of helpers, each held as long as it works.
+    ends = [new_lock(_thread.allocate_lock) for _ in waiting[1:]]
     working: set[_thread.LockType] = set()
 
     def taken() -> Iterator[int]:
