@@ -104,25 +104,37 @@ cdef int fill(uint8_t *classes, uint8_t others, list flagged) except -1:
     return 0
 
 
+# Classes are filled for the first pattern that needs them: that takes milliseconds, which are not to
+# pass when this is imported.
+cdef bint classes_are_filled = False
+cdef bint deepseek_is_filled = False
+
+
 cdef int fill_classes() except -1:
+    global classes_are_filled
     cdef size_t code
-    fill(tokbpe_classes, OTHER, flagged_ranges(CLASS_FLAGS))
+    if classes_are_filled:
+        return 0
+    cdef list flagged = flagged_ranges(CLASS_FLAGS)
+    # From here on no other thread runs: one that did might find the table half full.
+    if classes_are_filled:
+        return 0
+    fill(tokbpe_classes, OTHER, flagged)
     for code in b"\r\n":
         tokbpe_classes[code] |= NEWLINE
     for code in b"\x1c\x1d\x1e\x1f":
         tokbpe_classes[code] |= BREAK
+    classes_are_filled = True
     return 0
 
 
-cdef bint deepseek_is_filled = False
-
-
 cdef int fill_deepseek_classes() except -1:
-    """For the first pattern that needs them: filling them takes milliseconds."""
     global deepseek_is_filled
     cdef size_t first, last, code
+    if deepseek_is_filled:
+        return 0
     cdef list flagged = flagged_ranges(DEEPSEEK_FLAGS)
-    # From here on no other thread runs: one that did might find the table half full.
+    # As above.
     if deepseek_is_filled:
         return 0
     fill(tokbpe_deepseek_classes, UNCOVERED, flagged)
@@ -133,7 +145,6 @@ cdef int fill_deepseek_classes() except -1:
     return 0
 
 
-fill_classes()
 tokbpe_fill_spread()
 
 cdef dict KINDS = {
@@ -192,6 +203,8 @@ cdef int scanner_kind(pattern) except -2:
     if pattern is None:
         return WHOLE
     kind = KINDS.get(patterns.get(pattern), NOT_COMPILED)
+    if kind != NOT_COMPILED:
+        fill_classes()
     if kind == DEEPSEEK_V3:
         fill_deepseek_classes()
     return kind
