@@ -77,6 +77,7 @@ def batches(file: IO[bytes], table: Any, names: Sequence[str], limits: Limits) -
     """
     schema = table.schema
     leaves = [leaf_of(schema, name) for name in names]
+    folded = any(is_dictionary(table.schema_arrow.field(name).type) for name in names)
     packed = given = row = 0
     for number, group in enumerate(chunks(file, len(schema))):
         weights = [
@@ -85,9 +86,11 @@ def batches(file: IO[bytes], table: Any, names: Sequence[str], limits: Limits) -
         packed += sum(weight.packed for weight in weights)
         rows = ROOM // max(sum(weight.of_a_row for weight in weights), 1)
         rows = min(max(rows, 1), limits.rows)
+        # As long as they are folded, many rows take no more memory than a few.
+        together = limits.rows if folded else rows
         # Threads would read columns side by side, and take longer for one of them.
-        for found in table.iter_batches(rows, [number], [*names], use_threads=False):
-            batch = without_dictionaries(found)
+        read = table.iter_batches(together, [number], [*names], use_threads=False)
+        for batch in (without_dictionaries(part) for found in read for part in cut(found, rows)):
             given += batch.nbytes + ROW_BYTES * len(batch)
             row += len(batch)
             most = max(limits.given, MOST_RATIO * packed)
@@ -122,13 +125,25 @@ def length_of(column: Any) -> int | None:
     return int(column.length) or NUMBER_BYTES
 
 
+def cut(batch: Any, rows: int) -> Iterator[Any]:
+    """A batch in parts of so many rows."""
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)
+
+
+def is_dictionary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(kind))
+
+
 def without_dictionaries(batch: Any) -> Any:
     import pyarrow as pa
 
-    if not any(pa.types.is_dictionary(kind) for kind in batch.schema.types):
+    if not any(map(is_dictionary, batch.schema.types)):
         return batch
     columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        column.dictionary_decode() if is_dictionary(column.type) else column
         for column in batch.columns
     ]
     return pa.record_batch(columns, batch.schema.names)
