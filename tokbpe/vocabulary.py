@@ -376,13 +376,14 @@ class Vocabulary:
         beside it. In the place of the alphabet stand the sizes of its symbols, 0 for None, whose
         bytes are "symbols"."""
         plain = self._facts()
-        sizes = np.array([0 if symbol is None else len(symbol) for symbol in self.alphabet])
+        symbols = [symbol or b"" for symbol in self.alphabet]
+        sizes = np.fromiter(map(len, symbols), np.int64, len(symbols))
         parts = {}
         for name, dtype in PACKED.items():
             array = sizes if name == "alphabet" else getattr(self, name)
             plain[name] = None if array is None else {"dtype": dtype, "shape": array.shape}
             parts[name] = b"" if array is None else array.astype(dtype).tobytes()
-        parts["symbols"] = b"".join(symbol for symbol in self.alphabet if symbol is not None)
+        parts["symbols"] = b"".join(symbols)
         return plain, parts
 
     def _facts(self) -> dict[str, Any]:
