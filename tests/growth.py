@@ -1,7 +1,9 @@
 """What takes how much longer than what: no time by itself, which depends on the machine."""
 
+import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -24,3 +26,25 @@ def ratio(work: Callable[[], object], other: Callable[[], object], enough: float
         least_other = min(least_other, seconds(other))
         least = min(least, seconds(work))
     return least / least_other
+
+
+def growth(work: Callable[[Any], object], short: Any, long: Any, enough: float) -> float:
+    """How much longer some work takes with what is long than with what is short."""
+    return ratio(lambda: work(long), lambda: work(short), enough)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions are called by some work of Python's: the same number each time."""
+    number = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return number

@@ -2,7 +2,6 @@
 
 import io
 import sys
-import time
 
 import pytest
 
@@ -266,9 +265,7 @@ def test_what_becomes_superfluous_is_left_out():
 
 def test_reducing_ends_with_the_time(fast, monkeypatch):
     monkeypatch.setattr(fast, "split", wrong_results(fast.split, lambda pieces: pieces[1:]))
-    start = time.monotonic()
     lines, _ = checked(TEXT, plan=check.Plan(reducing_seconds=0))
-    assert time.monotonic() - start < 20
     assert f"  The smallest text found before the time was over, {len(TEXT)} bytes:" in lines
 
 

@@ -1,6 +1,5 @@
 """Exact values of the contract, on both engines. The points are those of `tokbpe.reference`."""
 
-import time
 from collections import Counter
 from itertools import chain, repeat
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from cases import as_lists, vocabulary
+from growth import growth
 from strategies import BYTES, GPT2_BYTES, noise
 from tokbpe import fast, reference
 
@@ -534,31 +534,24 @@ def test_a_wrong_document_is_named_by_its_index(engine):
 # Time, which the compiled engine promises
 
 
-def seconds(call):
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
-def training_seconds(word, tie_break):
-    return min(
-        seconds(lambda: fast.train([word], None, BYTES, 500, 1, tie_break)) for _ in range(5)
-    )
-
-
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
 @pytest.mark.parametrize("letters", ["ab", "abcdefgh"])
 def test_training_on_one_long_word_is_not_quadratic(letters, tie_break):
+    def train(word):
+        fast.train([word], None, BYTES, 500, 1, tie_break)
+
     word = noise(letters, 1, 80_000).encode()
-    short = training_seconds(word[:20_000], tie_break)
-    assert training_seconds(word, tie_break) / short < 8
+    assert growth(train, word[:20_000], word, 8) < 8
 
 
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
 def test_training_on_a_long_run_is_not_quadratic(tie_break):
     """A run takes so little that fresh memory, which only the long one needs, is half of it."""
-    short = training_seconds(b"a" * 100_000, tie_break)
-    assert training_seconds(b"a" * 1_600_000, tie_break) / short < 64
+
+    def train(word):
+        fast.train([word], None, BYTES, 500, 1, tie_break)
+
+    assert growth(train, b"a" * 100_000, b"a" * 1_600_000, 64) < 64
 
 
 @pytest.mark.long
@@ -568,7 +561,4 @@ def test_encoding_one_long_piece_is_not_quadratic(unit):
     merges, _ = fast.train([text.encode(), noise(unit, 2, 5_000).encode()], None, BYTES, 200)
     table = fast.encoding_table(BYTES, merges)
 
-    def encode(size):
-        return min(seconds(lambda: fast.encode(text[:size], table)) for _ in range(5))
-
-    assert encode(len(text)) / encode(len(text) // 4) < 8
+    assert growth(lambda text: fast.encode(text, table), text[: len(text) // 4], text, 8) < 8

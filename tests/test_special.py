@@ -1,7 +1,6 @@
 """Special tokens and reserved ids: found only where they are allowed, never out of plain text."""
 
 import re
-import time
 from random import Random
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import bytes_of
+from growth import growth
 from strategies import FLAGS, SEEDS, SPELLINGS, special_documents, texts
 from tokbpe import Tokenizer, engines, fast, reference
 from tokbpe.fast.special import WINDOW_SIZE
@@ -413,15 +413,6 @@ def test_long_texts(spellings, flags, letters, seed):
     assert found == expected
 
 
-def seconds(work):
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 STRIP = ("lstrip", "rstrip")
 # What is repeated, what is looked for, and the flags.
 HOSTILE = {
@@ -445,22 +436,19 @@ def test_growth_with_the_text(kind):
     unit, special, flags = HOSTILE[kind]
     table = fast.special_table(special, flags)
 
-    def cutting(size):
-        text = unit * (size // len(unit))
-        return seconds(lambda: fast.cut_special(text, table))
-
-    assert cutting(800_000) < 10 * cutting(200_000) + 0.1
+    short, long = (unit * (size // len(unit)) for size in (200_000, 800_000))
+    assert growth(lambda text: fast.cut_special(text, table), short, long, 10) < 10
 
 
 def test_growth_with_the_longest_spelling():
     """It does not matter how long a spelling is that is not there."""
 
-    def cutting(width):
-        special = {b"a" * width + b"b": 1, b"a": 2, b"c" + b"a" * width: 3}
-        table = fast.special_table(special)
-        return seconds(lambda: fast.cut_special(b"a" * 200_000, table))
-
-    assert cutting(50_000) < 10 * cutting(500) + 0.1
+    short, long = (
+        fast.special_table({b"a" * width + b"b": 1, b"a": 2, b"c" + b"a" * width: 3})
+        for width in (500, 50_000)
+    )
+    text = b"a" * 200_000
+    assert growth(lambda table: fast.cut_special(text, table), short, long, 10) < 10
 
 
 SPELLING_SETS = {
@@ -475,11 +463,11 @@ SPELLING_SETS = {
 def test_growth_of_tables(kind):
     """Four times the bytes in all spellings take about four times as long."""
 
-    def building(size):
-        special = {spelling: n for n, spelling in enumerate(SPELLING_SETS[kind](size))}
-        return seconds(lambda: fast.special_table(special))
-
-    assert building(800_000) < 10 * building(200_000) + 0.1
+    few, many = (
+        {spelling: n for n, spelling in enumerate(SPELLING_SETS[kind](size))}
+        for size in (200_000, 800_000)
+    )
+    assert growth(fast.special_table, few, many, 10) < 10
 
 
 # Odd spellings

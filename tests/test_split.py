@@ -1,7 +1,6 @@
 """Cutting text into pieces: what both engines give, and the compiled scanners held against the
 patterns themselves."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from cases import CallCase, Raised, attempt
 from differential import compare
+from growth import growth
 from tokbpe import fast, patterns, reference, unicode
 from tokbpe.patterns import Pattern
 
@@ -263,17 +263,8 @@ LONG_TEXTS = {
 @pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_growth(kind, pattern):
     """Four times the text takes about four times as long, and not sixteen times."""
-
-    def seconds(size):
-        text = LONG_TEXTS[kind](size)
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            fast.split(text, pattern)
-            times.append(time.process_time() - start)
-        return min(times)
-
-    assert seconds(1_000_000) < 10 * seconds(250_000) + 0.1
+    short, long = map(LONG_TEXTS[kind], (100_000, 400_000))
+    assert growth(lambda text: fast.split(text, pattern), short, long, 10) < 10
 
 
 def test_threads():

@@ -9,7 +9,6 @@ import string
 import subprocess
 import sys
 import tempfile
-import time
 import types
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import growth
 from tokbpe import Tokenizer, engines, patterns
 from tokbpe.formats import tiktoken, tiktoken_known
 from tokbpe.patterns import Pattern
@@ -671,15 +671,6 @@ LONG_TEXTS = {
 def test_a_megabyte(kind, name, real):
     """It comes back, and takes about four times as long as a quarter of it."""
     tokenizer = real(name)
-
-    def seconds(text):
-        times = []
-        for _ in range(2):
-            start = time.process_time()
-            tokenizer.encode_array(text, threads=1)
-            times.append(time.process_time() - start)
-        return min(times)
-
     quarter, whole = LONG_TEXTS[kind](MEGABYTE // 4), LONG_TEXTS[kind](MEGABYTE)
-    assert seconds(whole) < 10 * seconds(quarter) + 0.1
+    assert growth(lambda text: tokenizer.encode_array(text, threads=1), quarter, whole, 10) < 10
     assert tokenizer.decode(tokenizer.encode(whole)) == whole
