@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-import time
 from itertools import permutations
 from random import Random
 
@@ -213,12 +212,12 @@ def test_an_error_of_progress_comes_out_unchanged(small, threads):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("document", ["low lower ", "naïve \n".encode(), b"\xff a"])
 def test_interrupt(threads, document):
-    documents = [document * (40_000_000 // len(document))] * 100
+    large = document * (40_000_000 // len(document))
+    documents = iter([large] * 100)
     running = threading.active_count()
-    start = time.process_time()
     with pytest.raises(Stopped), alarm(0.2):
         fast.count_table(documents, "gpt2", threads=threads)
-    assert time.process_time() - start < 5
+    assert len([*documents]) > 50  # were not even begun
     assert threading.active_count() == running
 
 

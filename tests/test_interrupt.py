@@ -92,6 +92,20 @@ def many_special_tokens():
     return partial(fast.encode, "<e>" * 60_000_000, fast.encoding_table(BYTES, []), {b"<e>": 1})
 
 
+def stopped(call):
+    """The error by which some work is stopped, and promptly in one of three times: a busy machine
+    can only make it later."""
+    for _ in range(3):
+        start = time.process_time()
+        with pytest.raises(Stopped) as raised, alarm(ALARM, again=AGAIN, of_cpu=True):
+            call()
+        taken = time.process_time() - start
+        if taken < ALARM + PROMPT:
+            break
+    assert taken < ALARM + PROMPT
+    return raised
+
+
 @needs_alarms
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_keeps_what_was_learned(threads):
@@ -129,10 +143,7 @@ def test_work_is_interrupted(work):
     """In the middle of compiled code: an error may also come as soon as that is left."""
     call = work()
     threads = threading.active_count()
-    start = time.process_time()
-    with pytest.raises(Stopped) as raised, alarm(ALARM, again=AGAIN, of_cpu=True):
-        call()
-    assert time.process_time() - start < ALARM + PROMPT
+    raised = stopped(call)
     # Before the alarm's own; threads are begun, and waited for, by Python code in between.
     places = [entry.path for entry in raised.traceback[:-1] if entry.path.name != "threads.py"]
     assert any(path.suffix == ".pyx" for path in places[-2:])
@@ -174,9 +185,6 @@ def tokenizer():
 )
 def test_work_on_files_is_interrupted(work, tokenizer, folder):
     threads = threading.active_count()
-    start = time.process_time()
-    with pytest.raises(Stopped), alarm(ALARM, again=AGAIN, of_cpu=True):
-        work(tokenizer, folder)
-    assert time.process_time() - start < ALARM + PROMPT
+    stopped(lambda: work(tokenizer, folder))
     assert threading.active_count() == threads
     assert os.listdir(folder.parent) == ["in"]
