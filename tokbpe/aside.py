@@ -105,18 +105,19 @@ class OneThread:
             self._call.release()
 
     def _serve(self) -> None:
-        """What the thread does. Nothing here needs memory but the work: not even a call."""
+        """What the thread does. Nothing here needs memory but the work: no call, no unpacking."""
         self._is_there = True  # before it takes anything
         while not self._is_dismissed:
             self._turn.acquire()
             while self._works and not self._is_dismissed:
-                do, end = self._works.popleft()
+                work = self._works.popleft()
                 try:
                     if self._error is None:
-                        do()
+                        work.do()
                 except BaseException as error:
                     self._error = error
-                del do
+                end = work.end
+                del work  # which is not to be kept until there is more
                 end.release()
             self._turn.release()
             self._call.acquire()
