@@ -1,4 +1,4 @@
-"""Columns of Parquet files, read by pyarrow in no more memory than the file is worth.
+"""Columns of Parquet files, read by pyarrow in no more memory than the files are worth.
 
 A few kilobytes can stand for terabytes there: a page may be a thousand times as large as it is
 stored, and a long value that is stored once may stand in all rows. pyarrow takes what memory that
@@ -75,10 +75,28 @@ def batches(file: IO[bytes], table: Any, names: Sequence[str], limits: Limits) -
 
     ValueError for rows or pages that take more than they may.
     """
+    given = row = 0
+    for batch, packed in batches_of_groups(file, table, names, limits):
+        given += batch.nbytes + ROW_BYTES * len(batch)
+        row += len(batch)
+        most = max(limits.given, MOST_RATIO * packed)
+        if given > most:
+            raise ValueError(
+                f"the first {row} rows take {given} bytes of memory, and {packed} of the file: at "
+                f"most {most} are read"
+            )
+        yield batch
+
+
+def batches_of_groups(
+    file: IO[bytes], table: Any, names: Sequence[str], limits: Limits
+) -> Iterator[tuple[Any, int]]:
+    """The same batches, each with the bytes that the columns have in the file up to the end of its
+    row group."""
     schema = table.schema
     leaves = [leaf_of(schema, name) for name in names]
     folded = any(is_dictionary(table.schema_arrow.field(name).type) for name in names)
-    packed = given = row = 0
+    packed = 0
     for number, group in enumerate(chunks(file, len(schema))):
         weights = [
             weight_of(file, schema.column(leaf), group[leaf], limits.page) for leaf in leaves
@@ -89,17 +107,9 @@ def batches(file: IO[bytes], table: Any, names: Sequence[str], limits: Limits) -
         # As long as they are folded, many rows take no more memory than a few.
         together = limits.rows if folded else rows
         # Threads would read columns side by side, and take longer for one of them.
-        read = table.iter_batches(together, [number], [*names], use_threads=False)
-        for batch in (without_dictionaries(part) for found in read for part in cut(found, rows)):
-            given += batch.nbytes + ROW_BYTES * len(batch)
-            row += len(batch)
-            most = max(limits.given, MOST_RATIO * packed)
-            if given > most:
-                raise ValueError(
-                    f"the first {row} rows take {given} bytes of memory, and {packed} of the file: "
-                    f"at most {most} are read"
-                )
-            yield batch
+        for found in table.iter_batches(together, [number], [*names], use_threads=False):
+            for part in cut(found, rows):
+                yield without_dictionaries(part), packed
 
 
 def leaf_of(schema: Any, name: str) -> int:
