@@ -104,8 +104,8 @@ cdef int fill(uint8_t *classes, uint8_t others, list flagged) except -1:
     return 0
 
 
-# Classes are filled for the first pattern that needs them: that takes milliseconds, which are not to
-# pass when this is imported.
+# Classes are filled for the first pattern that needs them: that takes milliseconds, which are not
+# to pass when this is imported.
 cdef bint classes_are_filled = False
 cdef bint deepseek_is_filled = False
 
