@@ -45,7 +45,7 @@ def pairs_in(rows: Rows | list[list[int]]) -> Iterator[NDArray[np.uint64]]:
         symbols = np.fromiter(chain.from_iterable(rows), np.uint32)
         rows = Rows(symbols, np.cumsum([len(row) for row in rows], dtype=np.uint64))
     begins = np.zeros(len(rows.symbols) + 1, bool)
-    begins[rows.ends] = True
+    begins[rows.ends.astype(np.intp)] = True  # NumPy without memory to do so writes to nowhere
     for start in range(0, len(rows.symbols) - 1, SYMBOLS):
         symbols = rows.symbols[start : start + SYMBOLS + 1].astype(np.uint64)
         inside = ~begins[start + 1 : start + len(symbols)]
