@@ -100,11 +100,12 @@ def test_each_part_of_the_work_is_done_once():
         assert sorted(done) == list(range(count))
 
 
-def test_no_more_threads_can_be_had(monkeypatch):
-    def start(function, arguments):
+@pytest.mark.parametrize("missing", ["allocate_lock", "start_new_thread"])
+def test_no_more_threads_can_be_had(missing, monkeypatch):
+    def fail(*arguments):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_thread, "start_new_thread", start)
+    monkeypatch.setattr(_thread, missing, fail)
     done = []
     run_all(done.append, 3, lambda: None)
     assert sorted(done) == [0, 1, 2]

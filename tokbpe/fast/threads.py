@@ -3,8 +3,6 @@
 import _thread
 from collections.abc import Callable, Iterator
 
-from tokbpe.aside import new_lock
-
 
 def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object]) -> None:
     """`work(number)` for all numbers below `count`, as many at a time as threads can be had.
@@ -17,8 +15,7 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
     """
     waiting = list(reversed(range(count)))
     first_error: BaseException | None = None
-    # Of helpers, each held as long as it works.
-    ends = [new_lock(_thread.allocate_lock) for _ in waiting[1:]]
+    ends: list[_thread.LockType] = []  # of helpers, held as long as they work
     working: set[_thread.LockType] = set()
 
     def taken() -> Iterator[int]:
@@ -56,11 +53,12 @@ def run_all(work: Callable[[int], object], count: int, stop: Callable[[], object
         stop()
 
     def start_helpers() -> None:
-        for end in ends:
+        for _ in range(count - 1):
             try:
-                _thread.start_new_thread(help_out, (end,))
+                ends.append(_thread.allocate_lock())
+                _thread.start_new_thread(help_out, (ends[-1],))
             except RuntimeError:
-                return  # there are no more threads
+                return  # there are no more threads, or locks
 
     try:
         start_helpers()
