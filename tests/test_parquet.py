@@ -78,15 +78,15 @@ def test_a_column_with_the_name_of_a_nested_one(tmp_path):
 
 # Bombs
 
-MEGABYTES_OF_TEXT = 2**22  # bytes, so that a few rows have more than there is room for
+LONG = 2**22  # bytes of a text: a few rows of it have more than there is room for
 
 
 def stored_once():
-    return {"text": repeated("a" * MEGABYTES_OF_TEXT, 2000)}
+    return {"text": repeated("a" * LONG, 2000)}
 
 
 def stored_as_prefix():
-    return {"text": ["a" * MEGABYTES_OF_TEXT] * 40}
+    return {"text": ["a" * LONG] * 40}
 
 
 BOMBS = {
@@ -143,7 +143,7 @@ def test_a_page_beyond_the_budget(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"piece": repeated(b"a" * MEGABYTES_OF_TEXT, 100), "count": [1] * 100}, "the first"),
+        ({"piece": repeated(b"a" * LONG, 100), "count": [1] * 100}, "the first"),
         ({"piece": repeated(b"a", 2**20 + 1), "count": [1] * (2**20 + 1)}, "the first"),
         ({"piece": [b"a" * (parquet.ROOM + 1)], "count": [1]}, "column 'piece': a page takes"),
     ],
