@@ -1,12 +1,20 @@
 """Parquet files within bounds: what their pages tell, bombs, and files that are damaged."""
 
 import errno
+import gzip
 import io
 import random
 
 import pytest
 
-from tokbpe import Corpus, PieceCounts, StreamedCorpus, parquet, parquet_pages
+from tokbpe import (
+    Corpus,
+    PieceCounts,
+    StreamedCorpus,
+    parquet,
+    parquet_deltas,
+    parquet_pages,
+)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -43,10 +51,11 @@ def test_the_pages_of_a_file(form):
     table = pa.table({"number": range(3000), "text": TEXTS})
     file = io.BytesIO(written(table, **FORMS[form]))
     told = pq.ParquetFile(file).metadata
-    groups = [*parquet_pages.chunks(file, 2)]
-    assert len(groups) == told.num_row_groups
-    for number, group in enumerate(groups):
-        for leaf, chunk in enumerate(group):
+    footer = parquet_pages.Footer(file)
+    for leaf in range(2):
+        chunks = [*footer.chunks(leaf, 2)]
+        assert len(chunks) == told.num_row_groups
+        for number, chunk in enumerate(chunks):
             expected = told.row_group(number).column(leaf)
             assert chunk.values == expected.num_values
             assert chunk.data == expected.data_page_offset
@@ -74,6 +83,122 @@ def test_a_column_with_the_name_of_a_nested_one(tmp_path):
     pq.write_table(pa.table({"a": nested, "a.b": ["yes"]}), path)
     with pytest.raises(ValueError, match=r"there are 2 columns that are stored as 'a\.b', not one"):
         Corpus.from_files(path, field="a.b")
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_column_of_json(folded, tmp_path):
+    """Which is text, also if the file says that it is more."""
+    pytest.importorskip("pyarrow", minversion="19")
+    path = tmp_path / "a.parquet"
+    texts = ['{"a": 1}', "[]"] * 3
+    pq.write_table(pa.table({"text": pa.array(texts, pa.json_())}), path, use_dictionary=folded)
+    assert pq.read_schema(path).field("text").type == pa.json_()
+    assert [*Corpus.from_files(path)] == texts
+
+
+# Numbers inside of pages
+
+
+def delta_file(encoding, texts, **options):
+    return io.BytesIO(
+        written(
+            pa.table({"text": texts}),
+            use_dictionary=False,
+            column_encoding={"text": encoding},
+            **options,
+        )
+    )
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+@pytest.mark.parametrize("optional", [False, True])
+def test_how_many_values_a_page_has_inside(encoding, version, compression, optional):
+    """As many as its header says, and not one less."""
+    texts = pa.array(TEXTS, pa.string())
+    kind = pa.schema([pa.field("text", pa.string(), nullable=optional)])
+    data = io.BytesIO(
+        written(
+            pa.table({"text": texts}, kind),
+            use_dictionary=False,
+            column_encoding={"text": encoding},
+            data_page_version=version,
+            compression=compression,
+        )
+    )
+    (chunk,) = parquet_pages.Footer(data).chunks(0, 1)
+    for page in parquet_pages.pages(data, chunk):
+        parquet_deltas.check_counts(data, chunk, page, optional)
+        less = page._replace(values=page.values - 1)
+        with pytest.raises(ValueError, match=f"values says inside that it has {page.values}$"):
+            parquet_deltas.check_counts(data, chunk, less, optional)
+
+
+def varint(number):
+    """A number that is not negative, of seven bits in each byte."""
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def zeros(count, block=128):
+    """So many zeros as numbers with deltas."""
+    blocks = -(-(count - 1) // block)
+    return b"".join(map(varint, (block, 1, count))) + bytes(1 + 2 * blocks)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 128, 129, 130, 1000])
+def test_where_numbers_end(count):
+    data = zeros(count)
+    assert parquet_deltas.numbers(data + b"more", 0) == (count, len(data))
+
+
+DELTAS = {
+    "one more": (6, zeros(11), "a page of 10 values says inside that it has 11"),
+    "billions": (6, zeros(2**31, 2**20), f"has {2**31}"),
+    "of the second numbers": (7, zeros(10) + zeros(2**20), f"has {2**20}"),
+    "cut": (7, zeros(10), "ends too early"),
+    "cut inside": (7, zeros(1000)[:-1], "ends too early"),
+    "large blocks": (6, zeros(9, 2**21), f"blocks of {2**21} numbers in 1 parts"),
+    "parts of no size": (6, b"\x80\x01\0\x09\0", "blocks of 128 numbers in 0 parts"),
+    "parts of 16": (6, b"\x80\x01\x08\x09\0", "blocks of 128 numbers in 8 parts"),
+}
+
+
+@pytest.mark.parametrize("damage", DELTAS)
+def test_wrong_numbers_inside_of_a_page(damage):
+    encoding, data, message = DELTAS[damage]
+    chunk = parquet_pages.Chunk(values=1000, size=1, data=0, dictionary=0, codec=0)
+    page = parquet_pages.Page(len(data), len(data), 10, encoding, 0, {})
+    if damage == "cut inside":
+        page = page._replace(values=1000)
+    with pytest.raises(ValueError, match=f"damaged: .*{message}"):
+        parquet_deltas.check_counts(io.BytesIO(data), chunk, page, False)
+
+
+def test_levels_that_a_page_cannot_have():
+    chunk = parquet_pages.Chunk(values=1000, size=1, data=0, dictionary=0, codec=0)
+    file = io.BytesIO(zeros(10))
+    page = parquet_pages.Page(5, 5, 10, 6, 0, {3: 4})
+    with pytest.raises(ValueError, match="a page with levels of the encoding 4"):
+        parquet_deltas.check_counts(file, chunk, page, True)
+    for levels in (-1, 6):
+        page = parquet_pages.Page(5, 5, 10, 6, 0, {4: 6, 5: levels})
+        with pytest.raises(ValueError, match=f"a page with {levels} bytes of levels"):
+            parquet_deltas.check_counts(file, chunk, page, True)
+    page = parquet_pages.Page(5, 5, 10, 6, 0, {3: 3})
+    with pytest.raises(ValueError, match="a page of the codec 3"):
+        parquet_deltas.check_counts(file, chunk._replace(codec=3), page, True)
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_a_file_with_wrong_numbers_inside(encoding, tmp_path):
+    good = delta_file(encoding, ["a"] * 300, compression="none").getvalue()
+    start = b"\x80\x01\x04\xac\x02"  # blocks of 128 in 4 parts, 300 numbers
+    assert good.count(start) == (1 if "LENGTH" in encoding else 2)
+    path = tmp_path / "a.parquet"
+    path.write_bytes(good.replace(start, b"\x80\x01\x04\xad\x02"))
+    with pytest.raises(ValueError, match=f"{path}: column 'text': .* 300 values .* has 301"):
+        Corpus.from_files(path)
 
 
 # Bombs
@@ -105,15 +230,12 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs(bomb, tmp_path, monkeypatch):
     """They are refused, or read a few rows at a time, and never as a whole."""
-    from tokbpe import sources
-
     columns, options = BOMBS[bomb]
     path = tmp_path / "a.parquet"
     path.write_bytes(
         written(pa.table(columns()), compression="zstd", write_statistics=False, **options)
     )
     assert path.stat().st_size < 2**16
-    monkeypatch.setattr(sources, "MOST_TEXTS", 2**26)
     largest = []
     given = parquet.without_dictionaries
 
@@ -128,6 +250,58 @@ def test_bombs(bomb, tmp_path, monkeypatch):
         for _ in StreamedCorpus.from_files(path):
             pass
     assert max(largest, default=0) <= 1.1 * parquet.ROOM
+
+
+def test_a_page_of_empty_texts():
+    """Of each pyarrow takes eight bytes, where the page has none."""
+    data = delta_file("DELTA_LENGTH_BYTE_ARRAY", [""] * 10001)
+    (chunk,) = parquet_pages.Footer(data).chunks(0, 1)
+    (page,) = parquet.checked_pages(data, chunk, 8 * 10001, True)
+    assert page.values == 10001
+    with pytest.raises(ValueError, match="a page takes 80008 bytes of memory, and "):
+        next(parquet.checked_pages(data, chunk, 8 * 10001 - 1, True))
+
+
+def test_a_footer_that_is_too_large(tmp_path):
+    path = tmp_path / "a.parquet"
+    size = parquet_pages.MOST_FOOTER + 1
+    with open(path, "wb") as file:  # of nothing: it takes no room
+        file.truncate(size)
+        file.seek(size)
+        file.write(size.to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(
+        ValueError, match=f"{path}: .* it has {size} bytes of {size + 8}, of which "
+    ):
+        Corpus.from_files(path)
+
+
+def test_a_footer_of_many_columns(monkeypatch, tmp_path):
+    """pyarrow takes hundreds of bytes for each."""
+    path = tmp_path / "a.parquet"
+    columns = {f"c{number}": ["a"] for number in range(50)}
+    path.write_bytes(written(pa.table({"text": ["a"], **columns}), row_group_size=1))
+    assert [*Corpus.from_files(path)] == ["a"]
+    monkeypatch.setattr(parquet_pages, "MOST_COLUMNS", 100)
+    assert [*Corpus.from_files(path)] == ["a"]  # they have enough bytes
+    monkeypatch.setattr(parquet_pages, "COLUMN_BYTES", 2**20)
+    told = "104 columns of all row groups, of which 100 are read"  # 52, a group, and 51 there
+    with pytest.raises(ValueError, match=f"{path}: .*{told}"):
+        Corpus.from_files(path)
+
+
+@pytest.mark.parametrize("packing", ["gz", "zst"])
+def test_a_packed_table_that_is_too_large(packing, monkeypatch, tmp_path):
+    path = tmp_path / f"a.parquet.{packing}"
+    data = written(pa.table({"text": ["a" * 2**18]}), compression="none", use_dictionary=False)
+    if packing == "gz":
+        path.write_bytes(gzip.compress(data))
+    else:
+        path.write_bytes(pytest.importorskip("zstandard").compress(data))
+    assert [*Corpus.from_files(path)] == ["a" * 2**18]
+    monkeypatch.setattr(parquet, "ROOM", 1)
+    most = 100 * path.stat().st_size
+    with pytest.raises(ValueError, match=f"{path}: the table that is packed has more than {most} "):
+        Corpus.from_files(path)
 
 
 def test_a_page_beyond_the_budget(tmp_path, monkeypatch):
@@ -197,16 +371,27 @@ def test_a_file_that_ends_inside_a_page(tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(good[:600] + good[-size:])
     with pytest.raises(
-        ValueError, match=rf"^{path}: what the file tells of its columns is damaged"
+        ValueError, match=rf"^{path}: column 'text': what the file tells of its columns is damaged"
     ):
         [*Corpus.from_files(path)]
+
+
+def test_rows_that_are_missing(tmp_path):
+    """As far as the footer tells: behind its columns, 300 stands there for all rows."""
+    good = written(pa.table({"text": ["a"] * 300}), store_schema=False)
+    path = tmp_path / "a.parquet"
+    rows = b"\x16\xd8\x04"
+    at = good.index(rows + b"\x19")  # before the row groups
+    path.write_bytes(good[:at] + b"\x16\xda\x04" + good[at + 3 :])
+    with pytest.raises(ValueError, match=f"{path}: the file tells of 301 rows, and has 300"):
+        Corpus.from_files(path)
 
 
 @pytest.mark.parametrize("field", [7, 9], ids=["size", "offset"])
 def test_a_column_behind_the_end(field):
     """Where the system may tell of no file."""
-    facts = {5: 1, 7: 60, 9: 4}
-    assert parquet_pages.chunk_of({3: facts}, 100) == (1, 60, 4, 0)
+    facts = {4: 1, 5: 1, 7: 60, 9: 4}
+    assert parquet_pages.chunk_of({3: facts}, 100) == (1, 60, 4, 0, 1)
     with pytest.raises(ValueError, match=f"damaged: the number {2**62}, which must be below 100"):
         parquet_pages.chunk_of({3: {**facts, field: 2**62}}, 100)
 
@@ -233,7 +418,7 @@ DAMAGED = {
         header((5, b"\0"), (5, b"\x80\x80\x80\x80\x10"), NUMBER, NUMBER, (12, header(NUMBER))),
         f"the number {2**31},",
     ),
-    "binary without an end": (header(*[NUMBER] * 3, (8, b"\xff" * 8 + b"\1")), "the number"),
+    "binary without an end": (header(*[NUMBER] * 3, (8, b"\xff" * 8 + b"\1")), "it ends too early"),
     "list without an end": (
         header(*[NUMBER] * 3, (9, b"\xf5\xff\xff\xff\xff\x07")),
         "it ends too early",
@@ -247,7 +432,7 @@ DAMAGED = {
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_damaged_headers(damage):
     data, message = DAMAGED[damage]
-    chunk = parquet_pages.Chunk(values=1, size=100, data=0, dictionary=0)
+    chunk = parquet_pages.Chunk(values=1, size=100, data=0, dictionary=0, codec=0)
     with pytest.raises(ValueError, match=rf"what the file tells of its columns is .*{message}"):
         next(parquet_pages.pages(io.BytesIO(data), chunk))
 
@@ -268,9 +453,26 @@ def test_what_is_skipped_in_a_header():
     true_in_field_40 = b"\x01\x50"
     data = told[:-1] + true_in_field_40 + others
     file = io.BytesIO(data + bytes(5))
-    chunk = parquet_pages.Chunk(values=1, size=len(data) + 5, data=0, dictionary=0)
-    assert [*parquet_pages.pages(file, chunk)] == [parquet_pages.Page(5, 10, 1, 8)]
-    assert file.tell() == len(data)
+    chunk = parquet_pages.Chunk(values=1, size=len(data) + 5, data=0, dictionary=0, codec=0)
+    facts = {1: 1, 2: 8}
+    assert [*parquet_pages.pages(file, chunk)] == [
+        parquet_pages.Page(5, 10, 1, 8, len(data), facts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (b"PARE", "this Parquet file is encrypted"),
+        (b"PAR2", "this is no Parquet file, which would"),
+    ],
+)
+def test_another_end(end, message, tmp_path):
+    path = tmp_path / "a.parquet"
+    for start in (written(pa.table({"text": ["a"]}))[:-4], b""):
+        path.write_bytes(start + end)
+        with pytest.raises(ValueError, match=f"{path}: {message}" if start else f"{path}: "):
+            Corpus.from_files(path)
 
 
 def test_what_pyarrow_raises():
@@ -278,7 +480,8 @@ def test_what_pyarrow_raises():
         raise OSError("damaged")
     with pytest.raises(ValueError, match="^unknown$"), parquet.damage():
         raise pa.ArrowNotImplementedError("unknown")
-    for error in (pa.ArrowMemoryError("none"), OSError(errno.EIO, "of the disk", "a")):
+    others = TimeoutError("of a signal"), TypeError("of a caller")
+    for error in (pa.ArrowMemoryError("none"), OSError(errno.EIO, "of the disk", "a"), *others):
         with pytest.raises(type(error)) as caught, parquet.damage():
             raise error
         assert caught.value is error

@@ -456,6 +456,15 @@ def test_a_damaged_parquet_file(kind, parquet):
         list(kind.from_files(path))
 
 
+@KINDS
+def test_a_table_without_rows(kind, parquet, write):
+    path = parquet("a.parquet", {"text": []}, {"text": "string"})
+    with pytest.raises(ValueError, match=r"a\.parquet: there is no document, and a corpus needs"):
+        list(kind.from_files(path))
+    with pytest.raises(ValueError, match=r"b\.jsonl and 1 others: there is no document"):
+        list(kind.from_files([write("b.jsonl", b""), path]))
+
+
 def test_parquet_needs_its_extra(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)

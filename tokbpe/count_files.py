@@ -42,10 +42,9 @@ FACTS = {"pattern", "special_tokens", "record", "ordered", "pruned"}
 RECORD = {"documents", "bytes", "fingerprint", "hashes"}
 SHA256 = re.compile("[0-9a-f]{64}")
 METADATA = b"tokbpe counts"
-# Rows of a Parquet file at a time, at most; bytes of each page, and of all rows of a small file.
+# Rows of a Parquet file at a time, and bytes of each page, at most.
 ROWS = 2**16
 MOST_PAGE = 2**30
-MOST_PIECES = 2**26
 # The pieces of one part of a corpus have so many places of the order.
 PART = 2**40
 MOST_PARTS = 2**23
@@ -319,8 +318,8 @@ def place(first: Any) -> int:
 def read_table(name: str, trust_pattern: bool = False) -> Table:
     """The table of a file."""
     with files.opened(name) as file, files.naming(name), parquet.damage():
-        content = parquet.table_of(file)
-        columns = read_columns(file, content)
+        content = parquet.Table(file)
+        columns = read_columns(content)
         data, ends = flat(columns["piece"].combine_chunks())
         arrays = Arrays(data, ends, columns["count"].to_numpy())
         sizes = np.diff(ends, prepend=np.uint64(0))
@@ -332,7 +331,7 @@ def read_table(name: str, trust_pattern: bool = False) -> Table:
                 f"row {row} of column 'count' is {arrays.counts[row]}; counts are 1 or more"
             )
         first = columns["first"].to_numpy() if "first" in columns else None
-        facts = (content.schema_arrow.metadata or {}).get(METADATA)
+        facts = (content.schema.metadata or {}).get(METADATA)
         if facts is not None:
             facts = json.loads(facts, object_pairs_hook=arguments.without_doubles)
             if not isinstance(facts, dict):
@@ -347,18 +346,18 @@ def read_table(name: str, trust_pattern: bool = False) -> Table:
     return Table(name, arrays, first, facts)
 
 
-def read_columns(file: IO[bytes], content: Any) -> dict[str, Any]:
+def read_columns(content: parquet.Table) -> dict[str, Any]:
     """The columns `piece`, `count`, and `first` if it is there, in the types that they get."""
     import pyarrow as pa
 
-    schema = content.schema_arrow
+    schema = content.schema
     types = {"piece": pa.large_binary(), "count": pa.int64()}
     if "first" in schema.names:
         types["first"] = pa.int64()
     for name in types:
         check_type(schema, name)
-    limits = parquet.Limits(ROWS, MOST_PAGE, MOST_PIECES)
-    rows = [*parquet.batches(file, content, [*types], limits)]
+    limits = parquet.Limits(ROWS, MOST_PAGE)
+    rows = [*parquet.batches(content, [*types], limits)]
     if not rows:
         return {name: pa.chunked_array([], kind) for name, kind in types.items()}
     table = pa.Table.from_batches(rows).combine_chunks()

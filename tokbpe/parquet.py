@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from tokbpe.parquet_pages import Chunk, Page, chunks, pages
+from tokbpe import parquet_deltas
+from tokbpe.parquet_pages import Chunk, Footer, Page, pages
 
-# Bytes that pages, and the rows of a batch, may have in any case.
+# Bytes that a page, the rows of a batch, and all rows may have in any case.
 ROOM = 2**26
 # What pages, and rows, may have beyond that for each byte of the file. No text is so much alike.
 MOST_RATIO = 1000
@@ -24,6 +25,9 @@ BUFFER_BYTES = 2**20
 STORED_WHOLE = {0, 6}
 # PLAIN_DICTIONARY and RLE_DICTIONARY, with the number of each value in a dictionary.
 STORED_ONCE = {2, 8}
+# DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, of whose values pyarrow keeps two numbers each.
+DELTAS = {6, 7}
+DELTA_BYTES = 8
 # Of a number at most, in memory.
 NUMBER_BYTES = 16
 
@@ -49,15 +53,10 @@ def damage() -> Iterator[None]:
         yield
     except MemoryError:  # of pyarrow's own errors one is such
         raise
-    except (TypeError, OSError, pa.ArrowException) as error:
-        if getattr(error, "errno", None) is not None:
-            raise
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
+            raise  # of the system, or of who reads, such as a TimeoutError
         raise ValueError(str(error)) from error
-
-
-def table_of(file: IO[bytes]) -> Any:
-    """The `ParquetFile` of a file."""
-    return module().ParquetFile(file, buffer_size=BUFFER_BYTES)
 
 
 class Limits(NamedTuple):
@@ -65,50 +64,69 @@ class Limits(NamedTuple):
 
     rows: int  # how many at a time
     page: int  # bytes of a page
-    given: int  # bytes of all rows, however few they have in the file
 
 
-def batches(file: IO[bytes], table: Any, names: Sequence[str], limits: Limits) -> Iterator[Any]:
+class Table:
+    """A file that is open: what it tells of its columns, and how pyarrow reads these."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.footer = Footer(file)  # before pyarrow is given it
+        self.content = module().ParquetFile(file, buffer_size=BUFFER_BYTES)
+        self.schema = self.content.schema_arrow
+
+    def weights(self, name: str, most: int) -> Iterator["Weight"]:
+        """What a column takes in each row group, where no page may take more than `most`."""
+        stored = self.content.schema
+        leaf = leaf_of(stored, name)
+        length, optional = (
+            length_of(stored.column(leaf)),
+            stored.column(leaf).max_definition_level > 0,
+        )
+        try:
+            for chunk in self.footer.chunks(leaf, len(stored)):
+                yield Weight(checked_pages(self.file, chunk, most, optional), length)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from error
+
+
+def batches(table: Table, names: Sequence[str], limits: Limits) -> Iterator[Any]:
     """The rows of some columns, as record batches without dictionaries.
 
-    table: `table_of` the file.
-
-    ValueError for rows or pages that take more than they may.
+    ValueError for rows or pages that take more than they may, and where rows are missing.
     """
     given = row = 0
-    for batch, packed in batches_of_groups(file, table, names, limits):
+    for batch, packed in batches_of_groups(table, names, limits):
         given += batch.nbytes + ROW_BYTES * len(batch)
         row += len(batch)
-        most = max(limits.given, MOST_RATIO * packed)
+        most = max(ROOM, MOST_RATIO * packed)
         if given > most:
             raise ValueError(
                 f"the first {row} rows take {given} bytes of memory, and {packed} of the file: at "
                 f"most {most} are read"
             )
         yield batch
+    if row != table.content.metadata.num_rows:
+        raise ValueError(f"the file tells of {table.content.metadata.num_rows} rows, and has {row}")
 
 
 def batches_of_groups(
-    file: IO[bytes], table: Any, names: Sequence[str], limits: Limits
+    table: Table, names: Sequence[str], limits: Limits
 ) -> Iterator[tuple[Any, int]]:
     """The same batches, each with the bytes that the columns have in the file up to the end of its
     row group."""
-    schema = table.schema
-    leaves = [leaf_of(schema, name) for name in names]
-    folded = any(is_dictionary(table.schema_arrow.field(name).type) for name in names)
+    folded = any(is_dictionary(table.schema.field(name).type) for name in names)
     packed = 0
-    for number, group in enumerate(chunks(file, len(schema))):
-        weights = [
-            weight_of(file, schema.column(leaf), group[leaf], limits.page) for leaf in leaves
-        ]
+    for number, weights in enumerate(zip(*(table.weights(name, limits.page) for name in names))):
         packed += sum(weight.packed for weight in weights)
         rows = ROOM // max(sum(weight.of_a_row for weight in weights), 1)
         rows = min(max(rows, 1), limits.rows)
         # As long as they are folded, many rows take no more memory than a few.
         together = limits.rows if folded else rows
         # Threads would read columns side by side, and take longer for one of them.
-        for found in table.iter_batches(together, [number], [*names], use_threads=False):
-            for part in cut(found, rows):
+        found = table.content.iter_batches(together, [number], [*names], use_threads=False)
+        for batch in found:
+            for part in cut(batch, rows):
                 yield without_dictionaries(part), packed
 
 
@@ -118,14 +136,6 @@ def leaf_of(schema: Any, name: str) -> int:
     if len(found) != 1:
         raise ValueError(f"there are {len(found)} columns that are stored as {name!r}, not one")
     return found[0]
-
-
-def weight_of(file: IO[bytes], column: Any, chunk: Chunk, most: int) -> "Weight":
-    """That of a column in a row group."""
-    try:
-        return Weight(pages(file, chunk), length_of(column), most)
-    except ValueError as error:
-        raise ValueError(f"column {column.path!r}: {error}") from error
 
 
 def length_of(column: Any) -> int | None:
@@ -163,19 +173,17 @@ def without_dictionaries(batch: Any) -> Any:
 
 
 class Weight:
-    """What the values of a column take in a row group; ValueError for a page that has too many
-    bytes.
+    """What the values of a column take in a row group.
 
     length: bytes of each value, or None where they have not all the same.
     """
 
-    def __init__(self, pages: Iterable[Page], length: int | None, most: int) -> None:
+    def __init__(self, pages: Iterable[Page], length: int | None) -> None:
         self.packed = 0  # bytes in the file
         self.of_a_row = 0  # bytes; at the mean of a page, where these are stored for each row
         self._length = length
         self._dictionary = 0
         for page in pages:
-            check_size(page, most)
             self.packed += page.packed
             self.of_a_row = max(self.of_a_row, self._in(page))
 
@@ -192,10 +200,23 @@ class Weight:
         return page.size  # each value may begin with all of the one before it
 
 
+def checked_pages(file: IO[bytes], chunk: Chunk, most: int, optional: bool) -> Iterator[Page]:
+    """The pages of a column in a row group; ValueError for one that takes more than it may.
+
+    optional: whether values may be null.
+    """
+    for page in pages(file, chunk):
+        check_size(page, most)
+        if page.encoding in DELTAS:
+            parquet_deltas.check_counts(file, chunk, page, optional)
+        yield page
+
+
 def check_size(page: Page, most: int) -> None:
+    taken = max(page.size, DELTA_BYTES * page.values) if page.encoding in DELTAS else page.size
     most = min(most, max(ROOM, MOST_RATIO * page.packed))
-    if page.size > most:
+    if taken > most:
         raise ValueError(
-            f"a page takes {page.size} bytes of memory, and {page.packed} of the file: at most "
-            f"{most} are read"
+            f"a page takes {taken} bytes of memory, and {page.packed} of the file: at most {most} "
+            "are read"
         )

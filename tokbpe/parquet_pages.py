@@ -1,19 +1,56 @@
 """What a Parquet file tells of the pages of its columns, and how large these are.
 
-It is read here and not asked of pyarrow, which does not tell of the headers of pages, and ends the
-process where what it tells of a column is damaged.
+It is read here and not asked of pyarrow, which does not tell of the headers of pages, takes what
+memory a footer asks for, and ends the process where what it tells of a column is damaged.
 
-Source: the format's `parquet.thrift`, in the compact protocol of Thrift.
+Source: the format's `parquet.thrift`.
 """
 
-import io
 import os
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple
+
+from tokbpe.parquet_thrift import NUMBER, PLACE, Damaged, EndsEarly, Wanted, structure_at
 
 MAGIC = b"PAR1"
+ENCRYPTED = b"PARE"
 # The kinds of pages.
 DATA, DICTIONARY, DATA_2 = 0, 2, 3
+
+# Bytes that any footer may have, and which share of the file beyond that.
+MOST_FOOTER = 2**25
+FOOTER_SHARE = 8
+# Columns, and those of each row group, that any footer may tell of, and of how many bytes each
+# must be beyond that: pyarrow takes 700 bytes for one.
+MOST_COLUMNS = 2**17
+COLUMN_BYTES = 16
+# Of the header of a page, which may hold a long text; most need no more than the first.
+HEADER_BYTES = 2**7
+MOST_HEADER = 2**24
+
+FOOTER: Wanted = {
+    2: [PLACE],  # the schema
+    4: [{1: [PLACE]}],  # the columns of each row group
+}
+CHUNK: Wanted = {
+    3: {
+        4: NUMBER,  # the codec
+        5: NUMBER,  # values
+        7: NUMBER,  # bytes in the file
+        9: NUMBER,  # offset of the first page with data
+        11: NUMBER,  # offset of the dictionary
+    }
+}
+HEADER: Wanted = {
+    1: NUMBER,  # the kind of the page
+    2: NUMBER,  # bytes
+    3: NUMBER,  # bytes in the file
+    5: {1: NUMBER, 2: NUMBER, 3: NUMBER},  # of data: values, encoding, and that of levels
+    7: {1: NUMBER, 2: NUMBER},  # of a dictionary
+    8: {1: NUMBER, 4: NUMBER, 5: NUMBER, 6: NUMBER, 7: NUMBER},  # of data, version 2
+}
+# Which field tells of a kind of page, and in which of its fields the encoding is.
+OF_KIND = {DATA: (5, 2), DICTIONARY: (7, 2), DATA_2: (8, 4)}
 
 
 class Chunk(NamedTuple):
@@ -23,6 +60,7 @@ class Chunk(NamedTuple):
     size: int  # bytes in the file
     data: int  # offset of the first page with data
     dictionary: int  # that of the dictionary; 0: it tells of none
+    codec: int
 
 
 class Page(NamedTuple):
@@ -32,24 +70,46 @@ class Page(NamedTuple):
     size: int  # bytes
     values: int
     encoding: int | None  # None: these are of a dictionary
+    place: int  # offset of what is packed
+    facts: Mapping[int, Any]  # of version 1 or 2
 
 
-def chunks(file: IO[bytes], columns: int) -> Iterator[list[Chunk]]:
-    """Those of each row group: one for each column that is stored, of which there are so many."""
-    end = file.seek(0, os.SEEK_END)
-    for group in structure_of(io.BytesIO(footer(file)), FOOTER).get(4, []):
-        found = group.get(1, [])
-        if len(found) != columns:
-            raise damaged(f"a row group of {len(found)} columns, which must be {columns}")
-        yield [chunk_of(column, end) for column in found]
+class Footer:
+    """What stands at the end of a file; ValueError for what pyarrow should not be given."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._end = file.seek(0, os.SEEK_END)
+        self._data = footer_of(file, self._end)
+        told = structure_at(self._data, 0, FOOTER)[0]
+        self._groups = [group.get(1, []) for group in told.get(4, [])]
+        self._check_columns(len(told.get(2, [])) + sum(1 + len(group) for group in self._groups))
+
+    def _check_columns(self, count: int) -> None:
+        most = max(MOST_COLUMNS, len(self._data) // COLUMN_BYTES)
+        if count > most:
+            raise Damaged(f"{count} columns of all row groups, of which {most} are read")
+
+    def chunks(self, leaf: int, leaves: int) -> Iterator[Chunk]:
+        """Where a column stands in each row group: the one with the number `leaf` among those that
+        are stored, of which there are so many."""
+        for group in self._groups:
+            if len(group) != leaves:
+                raise Damaged(f"a row group of {len(group)} columns, which must be {leaves}")
+            yield chunk_of(structure_at(self._data, group[leaf], CHUNK)[0], self._end)
 
 
-def footer(file: IO[bytes]) -> bytes:
-    end = file.seek(-8, os.SEEK_END)
+def footer_of(file: IO[bytes], end: int) -> bytes:
+    file.seek(max(end - 8, 0))
     size = int.from_bytes(file.read(4), "little")
-    if file.read(4) != MAGIC or size > end:
-        raise damaged(f"it has {size} bytes of {end}, or another end than {MAGIC!r}")
-    file.seek(end - size)
+    magic = file.read(4)
+    if magic == ENCRYPTED:
+        raise ValueError("this Parquet file is encrypted")
+    if magic != MAGIC:
+        raise ValueError(f"this is no Parquet file, which would end with {MAGIC!r}")
+    most = max(MOST_FOOTER, end // FOOTER_SHARE)
+    if size > min(end - 8, most):
+        raise Damaged(f"it has {size} bytes of {end}, of which at most {most} are read")
+    file.seek(end - 8 - size)
     return file.read(size)
 
 
@@ -58,7 +118,7 @@ def chunk_of(column: Mapping[int, Any], end: int) -> Chunk:
     facts = column.get(3, {})
     values = whole(facts.get(5), 2**63)
     size, data = whole(facts.get(7), end), whole(facts.get(9), end)
-    return Chunk(values, size, data, facts.get(11, 0))
+    return Chunk(values, size, data, facts.get(11, 0), whole(facts.get(4), 2**31))
 
 
 def pages(file: IO[bytes], chunk: Chunk) -> Iterator[Page]:
@@ -67,136 +127,43 @@ def pages(file: IO[bytes], chunk: Chunk) -> Iterator[Page]:
     end = start + chunk.size
     left = chunk.values
     while left > 0 and start < end:
-        file.seek(start)
-        page = page_of(structure_of(file, HEADER))
+        page = page_of(*header_at(file, start))
         yield page
-        start = file.tell() + page.packed
+        start = page.place + page.packed
         if page.encoding is not None:
             left -= page.values
 
 
-def page_of(header: Mapping[int, Any]) -> Page:
-    """What a header tells; ValueError for what is none."""
+def header_at(file: IO[bytes], start: int) -> tuple[Mapping[int, Any], int]:
+    """The header of the page that begins there, and where that ends."""
+    size = HEADER_BYTES
+    while True:
+        file.seek(start)
+        data = file.read(size)
+        try:
+            header, end = structure_at(data, 0, HEADER)
+        except EndsEarly:
+            if len(data) < size or size >= MOST_HEADER:
+                raise
+            size *= 8
+        else:
+            return header, start + end
+
+
+def page_of(header: Mapping[int, Any], place: int) -> Page:
+    """What a header tells, behind which the page has its place; ValueError for what is none."""
     kind = header.get(1)
     if kind not in OF_KIND:  # of an index, which nobody writes
-        raise damaged(f"a page of kind {kind}")
+        raise Damaged(f"a page of kind {kind}")
     field, encoding = OF_KIND[kind]
     facts = header.get(field, {})
     told = header.get(3), header.get(2), facts.get(1), facts.get(encoding)
-    page = Page(*(whole(number, 2**31) for number in told))
-    return page._replace(encoding=None) if kind == DICTIONARY else page
+    packed, size, values, code = (whole(number, 2**31) for number in told)
+    return Page(packed, size, values, None if kind == DICTIONARY else code, place, facts)
 
 
 def whole(number: int | None, end: int) -> int:
     """A number of bytes or values, below `end`."""
     if number is None or not 0 <= number < end:
-        raise damaged(f"the number {number}, which must be below {end} and not negative")
+        raise Damaged(f"the number {number}, which must be below {end} and not negative")
     return number
-
-
-def damaged(what: str) -> ValueError:
-    return ValueError(f"what the file tells of its columns is damaged: {what}")
-
-
-# What is read of a structure, by the numbers of its fields: None for a whole number, a mapping for
-# a structure, a list of one of these for a list. All others are skipped.
-Wanted: TypeAlias = Mapping[int, Any]
-FOOTER: Wanted = {4: [{1: [{3: {5: None, 7: None, 9: None, 11: None}}]}]}
-HEADER: Wanted = {
-    1: None,  # the kind of the page
-    2: None,  # bytes
-    3: None,  # bytes in the file
-    5: {1: None, 2: None},  # of data: the number of values, and the encoding
-    7: {1: None, 2: None},  # of a dictionary
-    8: {1: None, 4: None},  # of data, version 2
-}
-# Which field tells of a kind of page, and in which of its fields the encoding is.
-OF_KIND = {DATA: (5, 2), DICTIONARY: (7, 2), DATA_2: (8, 4)}
-
-# The kinds of values in the compact protocol.
-TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, _, STRUCTURE = range(1, 13)
-NUMBERS = {INT16, INT32, INT64}
-# Those that always take so many bytes, in a list.
-BYTES = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
-# How deeply structures and lists may lie in others. In Parquet it is less.
-MOST_DEPTH = 16
-
-
-def structure_of(file: IO[bytes], wanted: Wanted) -> dict[int, Any]:
-    """The structure that begins here; the file stands behind it then."""
-    return Reader(file).structure(wanted, 0)
-
-
-class Reader:
-    """Reads values in the compact protocol."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def structure(self, wanted: Wanted, depth: int) -> dict[int, Any]:
-        found: dict[int, Any] = {}
-        field = 0
-        while byte := self._byte():
-            step, kind = divmod(byte, 16)
-            field = field + step if step else self._number()
-            if field not in wanted:
-                self._skip(kind, depth + 1)
-            else:
-                found[field] = self._value(kind, wanted[field], depth + 1)
-        return found
-
-    def _value(self, kind: int, wanted: Any, depth: int) -> Any:
-        if wanted is None and kind in NUMBERS:
-            return self._number()
-        if isinstance(wanted, Mapping) and kind == STRUCTURE:
-            return self.structure(wanted, depth)
-        if isinstance(wanted, list) and kind == LIST:
-            size, inner = self._list()
-            return [self._value(inner, wanted[0], depth + 1) for _ in range(size)]
-        raise damaged(f"a value of kind {kind}")
-
-    def _skip(self, kind: int, depth: int) -> None:
-        if depth > MOST_DEPTH:
-            raise ValueError("what the file tells of its columns is nested too deeply")
-        if kind in NUMBERS:
-            self._bits()
-        elif kind == BINARY:
-            self._file.seek(whole(self._bits(), 2**31), os.SEEK_CUR)
-        elif kind in (LIST, SET):
-            size, inner = self._list()
-            if inner in BYTES:
-                self._file.seek(size * BYTES[inner], os.SEEK_CUR)
-            else:
-                for _ in range(size):
-                    self._skip(inner, depth + 1)
-        elif kind == STRUCTURE:
-            self.structure({}, depth)
-        elif kind in (BYTE, DOUBLE):
-            self._file.seek(BYTES[kind], os.SEEK_CUR)
-        elif kind not in (TRUE, FALSE):  # whose kind is their value
-            raise damaged(f"a value of kind {kind}")
-
-    def _list(self) -> tuple[int, int]:
-        """How many values a list has, and their kind."""
-        size, kind = divmod(self._byte(), 16)
-        return (whole(self._bits(), 2**31) if size == 15 else size), kind
-
-    def _number(self) -> int:
-        bits = self._bits()
-        return bits >> 1 ^ -(bits & 1)
-
-    def _bits(self) -> int:
-        """A number of seven bits in each byte, the lowest first."""
-        bits = 0
-        for shift in range(0, 64, 7):
-            byte = self._byte()
-            bits |= (byte & 127) << shift
-            if byte < 128:
-                return bits
-        raise damaged("a number without an end")
-
-    def _byte(self) -> int:
-        byte = self._file.read(1)
-        if not byte:
-            raise damaged("it ends too early")
-        return byte[0]

@@ -31,12 +31,14 @@ PARQUET = ".parquet"
 GZIP = ".gz"
 ZSTANDARD = ".zst"
 TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+JSON_TYPE = "extension<arrow.json>"  # of texts
 # Of JSON for a byte of a text.
 LONGEST_ESCAPE = 6
 # Rows of a Parquet file that are texts of Python at a time, at most.
 ROWS = 256
-# So many bytes of texts are read of any Parquet file, however small it is.
-MOST_TEXTS = 2**31
+# Of a packed table, which is packed in itself as well, for each byte of the file, beyond the room
+# that any has.
+PACKED_RATIO = 100
 # Of a .zst file at a time: each byte may stand for 32 KB.
 ZSTANDARD_BYTES = 2**12
 NOT_READ = 2**63 - 1
@@ -122,6 +124,12 @@ class Files:
             for document in self._documents(file):
                 yield document
                 number += 1
+        if self._files and not number:
+            others = f" and {len(self._files) - 1} others" if len(self._files) > 1 else ""
+            raise ValueError(
+                f"{self._files[0].path}{others}: there is no document, and a corpus needs at least "
+                "one document"
+            )
 
     def _documents(self, entry: Listed) -> Iterator[Text]:
         if has_records(entry.path):
@@ -362,14 +370,14 @@ def records_in(entry: Listed, field: str, most: int | None = None) -> Iterator[T
 
     most: no document is wanted that has more bytes; None for any size.
     """
+    kind, packing = kind_of(entry.path)
     with contents(entry) as data:
-        yield from records(data, entry.path, field, most)
-
-
-def records(file: Any, path: str, field: str, most: int | None = None) -> Iterator[Text]:
-    """The same of a file that is open."""
-    kind, _ = kind_of(path)
-    return json_lines(file, field, most) if kind in JSON_LINES else parquet_rows(file, field, most)
+        if kind in JSON_LINES:
+            yield from json_lines(data, field, most)
+            return
+        if packing:  # pyarrow goes to and fro in it
+            data = in_memory(data, max(parquet.ROOM, PACKED_RATIO * entry.state[0]))
+        yield from parquet_rows(data, field, most)
 
 
 def json_lines(file: Any, field: str, most: int | None = None) -> Iterator[str]:
@@ -415,12 +423,11 @@ def parquet_rows(file: Any, field: str, most: int | None = None) -> Iterator[Tex
     """A column of a Parquet file: texts, or bytes."""
     row = 0
     page = MOST_BYTES if most is None else min(MOST_BYTES, most + parquet.ROOM)
-    file = file if file.seekable() else in_memory(file)
     with parquet.damage():
-        table = parquet.table_of(file)
-        check_column(table.schema_arrow, field)
-        limits = parquet.Limits(ROWS, page, MOST_TEXTS)
-        for batch in parquet.batches(file, table, [field], limits):
+        table = parquet.Table(file)
+        check_column(table.schema, field)
+        limits = parquet.Limits(ROWS, page)
+        for batch in parquet.batches(table, [field], limits):
             column = batch.column(0)
             if column.null_count:
                 row += column.is_null().to_pylist().index(True)
@@ -429,11 +436,12 @@ def parquet_rows(file: Any, field: str, most: int | None = None) -> Iterator[Tex
             row += len(batch)
 
 
-def in_memory(file: Any) -> io.BytesIO:
-    """What a file holds that can only be read from its start."""
-    data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"the table has more than {MOST_BYTES} bytes")
+def in_memory(file: Any, most: int) -> io.BytesIO:
+    """What a packed file holds; ValueError for more than so many bytes."""
+    most = min(most, MOST_BYTES)
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"the table that is packed has more than {most} bytes")
     return io.BytesIO(data)
 
 
@@ -444,5 +452,7 @@ def check_column(schema: Any, name: str) -> None:
         many = f"there are {count} columns" if count else "there is no column"
         raise ValueError(f"{many} {name!r} among {schema.names!r:.200}")
     kind = schema.field(name).type
-    if str(kind.value_type if str(kind).startswith("dictionary") else kind) not in TEXT_TYPES:
+    stored = kind.storage_type if str(kind) == JSON_TYPE else kind
+    stored = stored.value_type if str(stored).startswith("dictionary") else stored
+    if str(stored) not in TEXT_TYPES:
         raise ValueError(f"column {name!r} must hold texts or bytes, not {kind}")

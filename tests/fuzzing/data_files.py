@@ -30,6 +30,7 @@ from tokbpe import (
     shards,
     write_shards,
 )
+from tokbpe import parquet as parquet_reader
 
 # Counts
 
@@ -126,9 +127,13 @@ def parquet(data: bytes) -> None:
     columns, file = data[:1], io.BytesIO(data[1:])
 
     def told() -> list[parquet_pages.Page]:
-        groups = parquet_pages.chunks(file, columns[0] if columns else 0)
-        chunks = [chunk for group in groups for chunk in group]
-        return [page for chunk in chunks for page in parquet_pages.pages(file, chunk)]
+        chunks = parquet_pages.Footer(file).chunks(0, columns[0] if columns > b"\0" else 1)
+        plain = [chunk._replace(codec=0) for chunk in chunks]
+        return [
+            page
+            for chunk in plain
+            for page in parquet_reader.checked_pages(file, chunk, 2**26, True)
+        ]
 
     pages = outcome(told, allowed=(ValueError,))
     if not isinstance(pages, Raised):
