@@ -79,6 +79,10 @@ TOLD_BY_OTHERS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         SystemError,
         lambda: np.arange(300, dtype=np.uint32).sum(),
     ),
+    r"fspath> returned a result with an exception set": (
+        SystemError,
+        lambda: np.fromfile(__file__, np.uint8, 1, offset=1),
+    ),
     r"can't allocate lock": (RuntimeError, threading.Lock),
     r"can't allocate read lock": (RuntimeError, lambda: open(__file__, "rb").close()),
     r"expected str, bytes or os.PathLike object, not PosixPath": (
@@ -567,20 +571,26 @@ def converted_indices():
     np.zeros(400, bool)[np.arange(60, dtype=np.uint32)]
 
 
-def test_what_numpy_does_not_survive(tmp_path):
-    """It writes to nowhere if it has no memory to make other numbers `intp`: this is why we do."""
+def rows_against_a_column():
+    np.zeros((12000, 2), np.uint32) < np.arange(12000, dtype=np.uint32)[:, None]  # noqa: B015
+
+
+@pytest.mark.parametrize("work", [converted_indices, rows_against_a_column])
+def test_what_numpy_does_not_survive(work, tmp_path):
+    """It writes to nowhere if it has no memory to make other numbers `intp`, or for an iterator of
+    two dimensions: this is why we make them, and compare columns."""
     codes = {
-        in_a_process(lambda number=number: without_memory(number), tmp_path / "log")
+        in_a_process(lambda number=number: without_memory(work, number), tmp_path / "log")
         for number in range(20)
     }
     assert -signal.SIGSEGV in codes
 
 
-def without_memory(number):
-    converted_indices()
+def without_memory(work, number):
+    work()
     testing.set_nomemory(number, number + 1)
     try:
-        converted_indices()
+        work()
     finally:
         testing.remove_mem_hooks()
 

@@ -293,9 +293,9 @@ class Vocabulary:
             rank, half = np.argwhere(unknown_halves)[0].tolist()
             raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
         if self.merge_ids is None:
-            if (self.merges >= ids[:, None]).any():
-                rank = int(np.argwhere((self.merges >= ids[:, None]).any(axis=1))[0, 0])
-                raise ValueError(f"merge {rank} joins what is made by it or after it")
+            before = join_lower_ids(self.merges, ids)
+            if not before.all():
+                raise ValueError(f"merge {before.argmin()} joins what is made by it or after it")
         elif np.isin(made, known).any() or len(np.unique(ids)) < len(ids):
             pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
             for id, piece in self.made_pieces():
@@ -458,6 +458,12 @@ class Vocabulary:
         for part in parts.values():
             digest.update(part)
         return digest.hexdigest()
+
+
+def join_lower_ids(merges: NDArray[np.uint32], ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which merges join ids that are both lower than their own, [n]."""
+    # Half by half: NumPy may crash where it has no memory to hold rows against a column.
+    return (merges[:, 0] < ids) & (merges[:, 1] < ids)
 
 
 def as_json(plain: Mapping[str, Any]) -> bytes:

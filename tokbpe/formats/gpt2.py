@@ -28,7 +28,7 @@ from tokbpe.formats.printable import (
     vocab_of,
 )
 from tokbpe.formats.refusal import refuse_what_is_lost
-from tokbpe.vocabulary import Vocabulary
+from tokbpe.vocabulary import Vocabulary, join_lower_ids
 
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 PATTERN = patterns.NAMED["gpt2"]
@@ -152,7 +152,7 @@ def vocabulary_of(
     start = made[0] if len(made) else max(base, default=-1) + 1
     as_trained = (
         np.array_equal(made, np.arange(start, start + len(made)))
-        and (pairs < made[:, None]).all()
+        and join_lower_ids(pairs, made).all()
         and max(base, default=-1) < start
     )
     size = start if as_trained else max(pieces) + 1
