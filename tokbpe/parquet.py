@@ -79,10 +79,8 @@ class Table:
         """What a column takes in each row group, where no page may take more than `most`."""
         stored = self.content.schema
         leaf = leaf_of(stored, name)
-        length, optional = (
-            length_of(stored.column(leaf)),
-            stored.column(leaf).max_definition_level > 0,
-        )
+        column = stored.column(leaf)
+        length, optional = length_of(column), column.max_definition_level > 0
         try:
             for chunk in self.footer.chunks(leaf, len(stored)):
                 yield Weight(checked_pages(self.file, chunk, most, optional), length)
