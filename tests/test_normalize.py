@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokbpe import unicode
+from growth import growth
+from tokbpe import normalize, unicode
 from tokbpe.normalize import assigned_runs, nfc, nfc_segments
 from tokbpe.unicode_9_table import UNASSIGNED
 
@@ -110,3 +111,40 @@ def test_segments(text):
     assert "".join(segment for segment, _ in found) == text
     assert "".join(normalized for _, normalized in found) == nfc(text)
     assert all(nfc(segment) == normalized for segment, normalized in found)
+
+
+def test_long_rows_of_marks(monkeypatch):
+    """They are put in order before Python does it, which gives the same."""
+    drawn = random.Random(4)
+    rows = [
+        "".join(drawn.choices("ae\u00e9\u0f40", k=2) + drawn.choices(MARKS, k=k)) for k in range(70)
+    ]
+    rows += [
+        "a" + "".join(drawn.choices("\u0344\u0f73\u0f75\u0f81\u0f74\u0301", k=60)) for _ in range(9)
+    ]
+    monkeypatch.setattr(normalize, "LONG_ROW", 10**4)
+    normalize.long_rows.cache_clear()
+    expected = [*map(nfc, rows)]
+    for least in (1, 2, 32):
+        monkeypatch.setattr(normalize, "LONG_ROW", least)
+        normalize.long_rows.cache_clear()
+        assert [*map(nfc, rows)] == expected
+
+
+LONG_TEXTS = {
+    "two marks in turn": lambda size: "a" + "\u0301\u0323" * (size // 4),
+    "marks in a falling order": lambda size: "a" + "\u0301" * (size // 4) + "\u0323" * (size // 4),
+    "what means two marks": lambda size: "a" + "\u0f73" * (size // 3),
+    "one mark": lambda size: "e" + "\u0301" * (size // 2),
+    "letters with marks": lambda size: "e\u0301" * (size // 3),
+    "a later mark between": lambda size: "a" + f"\u0301{LATER_MARK}\u0323" * (size // 7),
+    "Jamo": lambda size: "\u1100\u1161\u11a8" * (size // 9),
+}
+
+
+@pytest.mark.parametrize("work", [nfc, lambda text: [*nfc_segments(text)]], ids=["nfc", "segments"])
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+def test_growth(kind, work):
+    """Four times the text takes about four times as long, and not sixteen times."""
+    short, long = map(LONG_TEXTS[kind], (20_000, 80_000))
+    assert growth(work, short, long, 10) < 10

@@ -14,6 +14,11 @@ from collections.abc import Iterator
 from tokbpe import unicode
 from tokbpe.unicode_9_table import UNASSIGNED
 
+# Of marks in a row; shorter ones are left as they are, since Python orders them fast enough.
+LONG_ROW = 32
+# What means two marks, and is none itself.
+TWO_MARKS = {mark: unicodedata.normalize("NFD", mark) for mark in "\u0f73\u0f75\u0f81"}
+
 
 @functools.cache
 def assigned_runs() -> re.Pattern[str]:
@@ -32,7 +37,33 @@ def nfc(text: str) -> str:
     # What is normalized in a later Unicode is so in each of its parts, hence in each run.
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return text
-    return assigned_runs().sub(lambda run: unicodedata.normalize("NFC", run.group()), text)
+    return assigned_runs().sub(lambda run: normalized(run.group()), text)
+
+
+def normalized(run: str) -> str:
+    """NFC of characters that are all assigned.
+
+    Python puts marks in order one by one, each of them past all before it that it does not stand
+    behind, which takes for ever where a hostile text has many in a row: these are sorted before.
+    """
+    return unicodedata.normalize("NFC", long_rows().sub(lambda row: ordered(row.group()), run))
+
+
+@functools.cache
+def long_rows() -> re.Pattern[str]:
+    """Finds many marks in a row."""
+    marks = [chr(code) for first, last in unicode.ranges("M") for code in range(first, last + 1)]
+    moving = [mark for mark in marks if unicodedata.combining(mark) or mark in TWO_MARKS]
+    return re.compile(f"[{''.join(moving)}]{{{LONG_ROW},}}")
+
+
+def ordered(marks: str) -> str:
+    """Marks in their canonical order, which does not change what they mean.
+
+    "\\u0301\\u0323" -> "\\u0323\\u0301"
+    """
+    parts = "".join(TWO_MARKS.get(mark, mark) for mark in marks)
+    return "".join(sorted(parts, key=unicodedata.combining))
 
 
 def nfc_segments(text: str) -> Iterator[tuple[str, str]]:
