@@ -265,6 +265,17 @@ def test_special_and_added_tokens(read, engine):
 
 
 @pytest.mark.core
+def test_a_merge_of_a_token_that_none_makes(read, engine):
+    """It never applies, since plain text never yields the token."""
+    file = small_file(
+        vocab=more_pieces("<k>", "a<k>"),
+        merges=[["a", "<k>"]],
+        added_tokens=[token("<k>", NEXT, False)],
+    )
+    assert read(file, engine).encode("a<k>") == [*b"a", NEXT]
+
+
+@pytest.mark.core
 def test_a_template_is_put_around_on_request(read):
     tokenizer = read(small_file(**FEATURES["a template"]))
     assert tokenizer.encode("hello") == [more_pieces()["hello"]]

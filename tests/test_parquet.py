@@ -475,6 +475,18 @@ def test_another_end(end, message, tmp_path):
             Corpus.from_files(path)
 
 
+def test_encrypted_columns(tmp_path):
+    """With a footer that is not."""
+    good = written(pa.table({"text": ["a"]}), store_schema=False)
+    size = int.from_bytes(good[-8:-4], "little")
+    told = good[-8 - size : -9]  # up to the end of the structure
+    told += header((12, header((12, header()))))  # behind field 7
+    path = tmp_path / "a.parquet"
+    path.write_bytes(good[: -8 - size] + told + len(told).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ValueError, match=f"{path}: this Parquet file is encrypted"):
+        Corpus.from_files(path)
+
+
 def test_what_pyarrow_raises():
     with pytest.raises(ValueError, match="^damaged$"), parquet.damage():
         raise OSError("damaged")

@@ -20,6 +20,7 @@ from growth import growth
 from strategies import BROKEN
 from test_scanners import CROSSING, NAMES, PARTS
 from tokbpe import fast, reference
+from tokbpe.fast import build
 from tokbpe.fast.split import VARIANTS, use_variant
 
 # The function of this name hides the module.
@@ -179,7 +180,8 @@ def test_long_runs(unit, pattern):
     quarter = text[: len(text) // 4]
     for name in VARIANTS:
         use_variant(name)
-        assert growth(lambda text: fast.split(text, pattern), quarter, text, 10) < 10, name
+        if not build.facts()["sanitizer"]:  # which takes its own time for large memory
+            assert growth(lambda text: fast.split(text, pattern), quarter, text, 10) < 10, name
         assert b"".join(fast.split(text, pattern)) == text.encode()
     compare(text[:3000], pattern)
 

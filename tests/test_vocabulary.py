@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import calls, growth
 from strategies import SEEDS, SPELLINGS, VALID_TEXTS, bytes_of, special_documents
 from tokbpe import Tokenizer, engines
 from tokbpe import vocabulary as vocabularies
@@ -139,10 +140,37 @@ def test_what_does_not_fit_together(parts, error, message):
         vocabulary(**{"merges": [(97, 98)], **parts})
 
 
-def test_merges_that_are_made_of_themselves():
-    known = vocabulary([(257, 98), (256, 98)], [256, 257])
-    with pytest.raises(ValueError, match="id 256 joins 257 and 98, of which one is never made"):
-        known.pieces()
+@pytest.mark.parametrize(
+    ("merges", "ids", "told"),
+    [
+        ([(257, 98), (256, 98)], [256, 257], "id 256 joins 257 and 98"),
+        ([(256, 256)], [256], "id 256 joins 256 and 256"),
+        ([(97, 98), (257, 256)], [256, 257], "id 257 joins 257 and 256"),
+    ],
+)
+def test_merges_that_are_made_of_themselves(merges, ids, told):
+    with pytest.raises(ValueError, match=f"{told}, of which one is never made"):
+        vocabulary(merges, ids)
+
+
+def test_merges_that_stand_before_what_they_join():
+    """Time grows with their number, and not with its square."""
+
+    def reversed_chain(count):
+        merges = [(97, 97), *((256 + number, 97) for number in range(count - 1))]
+        return vocabulary(merges[::-1], [*range(256, 256 + count)][::-1])
+
+    assert reversed_chain(3).pieces()[256:] == [b"aa", b"aaa", b"aaaa"]
+    # The bytes of all pieces do grow with the square: they are few here.
+    chains = {count: reversed_chain(count) for count in (500, 2000)}
+    assert growth(lambda count: chains[count].validate(), 500, 2000, 10) < 10
+
+
+def test_time_of_a_long_frame():
+    """It does not look at all tokens for each id."""
+    tokens = {f"<{number}>": 256 + number for number in range(2000)}
+    long = vocabulary([], special_tokens=tokens, frame=((1,) * 2000, ()))
+    assert calls(long.validate_tokens) < 30 * 4000
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "bpe", {}, Vocabulary])

@@ -596,11 +596,12 @@ def check_symbols(vocabulary: Vocabulary) -> None:
 
 def table_parts(vocabulary: Vocabulary) -> tuple[Any, ...]:
     """What `encoding_table` of an engine is called with."""
+    merges, merge_ids = vocabulary.usable_merges()
     return (
         vocabulary.symbols(),
-        vocabulary.merges,
+        merges,
         vocabulary.pattern,
-        vocabulary.merge_ids,
+        merge_ids,
         vocabulary.unit,
         vocabulary.unknown,
         vocabulary.merge_rule,

@@ -56,12 +56,12 @@ def values_of(file: IO[bytes], chunk: Chunk, page: Page, optional: bool) -> byte
 
 def unpacked(data: bytes, size: int, codec: int) -> bytes:
     """What has so many bytes, by a codec of the format; 0: as it is."""
-    import pyarrow as pa
-
     if codec == 0:
         return data
     if codec not in CODECS:
         raise Damaged(f"a page of the codec {codec}")
+    import pyarrow as pa
+
     return bytes(pa.decompress(data, size, CODECS[codec], asbytes=True))
 
 

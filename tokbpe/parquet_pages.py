@@ -14,6 +14,7 @@ from tokbpe.parquet_thrift import NUMBER, PLACE, Damaged, EndsEarly, Wanted, str
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
+IS_ENCRYPTED = "this Parquet file is encrypted"
 # The kinds of pages.
 DATA, DICTIONARY, DATA_2 = 0, 2, 3
 
@@ -31,6 +32,7 @@ MOST_HEADER = 2**24
 FOOTER: Wanted = {
     2: [PLACE],  # the schema
     4: [{1: [PLACE]}],  # the columns of each row group
+    8: PLACE,  # how columns are encrypted, where the footer is not
 }
 CHUNK: Wanted = {
     3: {
@@ -81,6 +83,8 @@ class Footer:
         self._end = file.seek(0, os.SEEK_END)
         self._data = footer_of(file, self._end)
         told = structure_at(self._data, 0, FOOTER)[0]
+        if 8 in told:
+            raise ValueError(IS_ENCRYPTED)
         self._groups = [group.get(1, []) for group in told.get(4, [])]
         self._check_columns(len(told.get(2, [])) + sum(1 + len(group) for group in self._groups))
 
@@ -103,7 +107,7 @@ def footer_of(file: IO[bytes], end: int) -> bytes:
     size = int.from_bytes(file.read(4), "little")
     magic = file.read(4)
     if magic == ENCRYPTED:
-        raise ValueError("this Parquet file is encrypted")
+        raise ValueError(IS_ENCRYPTED)
     if magic != MAGIC:
         raise ValueError(f"this is no Parquet file, which would end with {MAGIC!r}")
     most = max(MOST_FOOTER, end // FOOTER_SHARE)

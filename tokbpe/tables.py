@@ -9,7 +9,7 @@ from tokbpe.patterns import Pattern
 from tokbpe.symbols import MARKER, UNITS, symbols
 
 MERGE_RULES = ("merge_list", "rank_by_piece")
-MOST_MADE_BYTES = 2**29  # by all merges together: a short file must not ask for gigabytes
+MOST_MADE_BYTES = 2**26  # by all merges together: a short file must not ask for gigabytes
 
 
 class EncodingTable(NamedTuple):
@@ -131,27 +131,43 @@ def made_pieces(
     each join the one before with itself make a piece of a gigabyte.
     """
     known = dict(entries)
-    waiting = list(zip(merges, ids))
+    pairs, ids = list(merges), list(ids)
     size = 0
-    while waiting:
-        later = []
-        for (left, right), id in waiting:
-            if left in known and right in known:
-                size += len(known[left]) + len(known[right])
-                if size > MOST_MADE_BYTES:
-                    raise ValueError(
-                        f"the pieces that merges make have more than {MOST_MADE_BYTES} bytes with "
-                        f"that of id {id}, which joins {left} and {right}"
-                    )
-                piece = known[left] + known[right]
-                known.setdefault(id, piece)
-                yield id, piece
-            else:
-                later.append(((left, right), id))
-        if len(later) == len(waiting):
-            (left, right), id = later[0]
-            raise ValueError(f"id {id} joins {left} and {right}, of which one is never made")
-        waiting = later
+    for rank in order_of_making(known, pairs, ids):
+        (left, right), id = pairs[rank], ids[rank]
+        size += len(known[left]) + len(known[right])
+        if size > MOST_MADE_BYTES:
+            raise ValueError(
+                f"the pieces that merges make have more than {MOST_MADE_BYTES} bytes with that of "
+                f"id {id}, which joins {left} and {right}"
+            )
+        piece = known[left] + known[right]
+        known.setdefault(id, piece)
+        yield id, piece
+
+
+def order_of_making(
+    known: Iterable[int], merges: Sequence[Pair], ids: Sequence[int]
+) -> Iterator[int]:
+    """The merges, by their ranks, so that each stands behind what it joins: in their own order
+    where that is so. ValueError for one of what is never made."""
+    made = set(known)
+    waiting: dict[int, list[int]] = {}  # id -> merges that join it
+    for first in range(len(merges)):
+        ready = [first]
+        while ready:
+            rank = ready.pop()
+            missing = next((half for half in merges[rank] if half not in made), None)
+            if missing is not None:
+                waiting.setdefault(missing, []).append(rank)
+                continue
+            yield rank
+            made.add(ids[rank])
+            ready += reversed(waiting.pop(ids[rank], []))
+    if waiting:
+        rank = min(rank for ranks in waiting.values() for rank in ranks)
+        left, right = merges[rank]
+        raise ValueError(f"id {ids[rank]} joins {left} and {right}, of which one is never made")
 
 
 def ranked_merges(

@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import itemgetter
@@ -198,9 +198,11 @@ class Vocabulary:
     def made_pieces(self) -> Iterator[tuple[int, bytes]]:
         """The id and the bytes of each merge."""
         entries = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
-        return tables.made_pieces(
-            entries, map(tuple, self.merges.tolist()), self.ids_of_merges.tolist()
-        )
+        return tables.made_pieces(entries, *self.listed_merges())
+
+    def listed_merges(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """The two ids that each merge joins, and its own."""
+        return [(left, right) for left, right in self.merges.tolist()], self.ids_of_merges.tolist()
 
     @cached_property
     def makes_only_entries(self) -> bool:
@@ -213,14 +215,28 @@ class Vocabulary:
 
     def symbols(self) -> tuple[bytes | None, ...]:
         """The alphabet without what is a special token, which plain text never yields."""
-        special = [*self.special_tokens.values(), *self.added_tokens.values()]
-        listed = [id for id in special if id < len(self.alphabet) and self.alphabet[id] is not None]
+        listed = self.listed_tokens()
         if not listed:
             return self.alphabet
         symbols = list(self.alphabet)
         for id in listed:
             symbols[id] = None
         return tuple(symbols)
+
+    def listed_tokens(self) -> list[int]:
+        """The ids of special and added tokens that stand in the alphabet."""
+        tokens = [*self.special_tokens.values(), *self.added_tokens.values()]
+        return [id for id in tokens if id < len(self.alphabet) and self.alphabet[id] is not None]
+
+    def usable_merges(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32] | None]:
+        """The merges, and their ids if they have some of their own, without those that join a
+        token of the alphabet that none makes: they never apply."""
+        lost = {*self.listed_tokens()} - {*self.ids_of_merges.tolist()}
+        if not lost:
+            return self.merges, self.merge_ids
+        joins = np.isin(self.merges.astype(np.intp), np.array([*lost], np.intp))
+        kept = np.flatnonzero(~(joins[:, 0] | joins[:, 1]))
+        return self.merges[kept], self.ids_of_merges[kept]
 
     def validate(self) -> None:
         """ValueError, naming what is wrong and where, unless all parts fit together."""
@@ -276,7 +292,8 @@ class Vocabulary:
             raise ValueError(f"the alphabet holds {symbols.most_common(1)[0][0]!r} twice")
 
     def validate_merges(self) -> None:
-        """Merges join ids that have a meaning, and make an id that is new or has their bytes."""
+        """Merges join ids that have a meaning and no part in themselves, and make an id that is
+        new or has their bytes."""
         ids = self.ids_of_merges
         if len(ids) == 0:
             return
@@ -292,11 +309,14 @@ class Vocabulary:
         if unknown_halves.any():
             rank, half = np.argwhere(unknown_halves)[0].tolist()
             raise ValueError(f"merge {rank} joins {self.merges[rank, half]}, which is no id")
+        before = join_lower_ids(self.merges, ids)
         if self.merge_ids is None:
-            before = join_lower_ids(self.merges, ids)
             if not before.all():
                 raise ValueError(f"merge {before.argmin()} joins what is made by it or after it")
-        elif np.isin(made, known).any() or len(np.unique(ids)) < len(ids):
+            return
+        if not before.all() and not self.makes_only_entries:
+            deque(tables.order_of_making(known.tolist(), *self.listed_merges()), maxlen=0)
+        if np.isin(made, known).any() or len(np.unique(ids)) < len(ids):
             pieces = {id: piece for id, piece in enumerate(self.alphabet) if piece is not None}
             for id, piece in self.made_pieces():
                 if pieces.setdefault(id, piece) != piece:
@@ -336,8 +356,9 @@ class Vocabulary:
                 raise ValueError(f"{spelling!r} has flags, but is no token")
             for flag in flags:
                 arguments.choice(flag, f"a flag of {spelling!r}", FLAGS)
+        last = len(self) - 1
         for id in (id for part in self.frame for id in part):
-            arguments.whole_number(id, "an id of the frame", 0, len(self) - 1)
+            arguments.whole_number(id, "an id of the frame", 0, last)
 
     def listed(self, id: int) -> bytes | None:
         """The piece of an id in the alphabet."""
