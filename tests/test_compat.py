@@ -1,5 +1,6 @@
 """The object with the methods of `tiktoken.Encoding`, compared with that method by method."""
 
+import _thread
 import base64
 import copy
 import inspect
@@ -322,6 +323,23 @@ def test_a_byte_that_is_not_known():
     assert encoding.encode_batch(["abc", "cab"]) == [[0, 1, 2], [2, 0, 1]]
     with pytest.raises(ValueError, match="byte 0x78 at byte position 1"):
         encoding.encode("axe")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_batches_without_more_threads(threads, monkeypatch):
+    """The caller's own does the work then; the error is that of the first text."""
+
+    def no_thread(*_):
+        raise RuntimeError("can't start new thread")
+
+    encoding = as_tiktoken(Tokenizer("abc"))
+    texts = [*["abc", "cab"] * 30, "x", *["a"] * 30, "y"]
+    for _ in range(2):
+        good = encoding.encode_batch(texts[:60], num_threads=threads)
+        assert good == [[0, 1, 2], [2, 0, 1]] * 30
+        with pytest.raises(ValueError, match="byte 0x78 at"):
+            encoding.encode_batch(texts, num_threads=threads)
+        monkeypatch.setattr(_thread, "start_new_thread", no_thread)
 
 
 def test_a_real_vocabulary_gives_the_same(data):

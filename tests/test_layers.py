@@ -23,6 +23,7 @@ ROWS = (
         "parquet_thrift",
         "rows",
         "symbols",
+        "threads",
         "unicode_9_table",
         "unicode_table",
     },

@@ -13,7 +13,7 @@ import pytest
 from cases import limits_of, rows_of
 from strategies import BYTES
 from tokbpe import fast
-from tokbpe.fast.threads import run_all
+from tokbpe.threads import run_all
 
 pytestmark = pytest.mark.core
 

@@ -14,9 +14,9 @@ Names, arguments, results and the types of exceptions are those of tiktoken 0.14
 
 import operator
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from tokbpe import arguments
 from tokbpe.arguments import LARGEST_VOCABULARY, Item, Result
 from tokbpe.cached import cached_property
 from tokbpe.offsets import character_spans, end_to_end
+from tokbpe.threads import run_all
 from tokbpe.tokenizer import Tokenizer
 
 NONE: AbstractSet[str] = frozenset()
@@ -268,10 +269,26 @@ def any_of(spellings: frozenset[str]) -> re.Pattern[str]:
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], num_threads: int
 ) -> list[Result]:
-    """What a function makes of each item, in their order."""
+    """What a function makes of each item, in their order; the first error in this order."""
     all_items = list(items)
-    with ThreadPoolExecutor(num_threads) as pool:
-        size = max(1, len(all_items) // (RUNS * num_threads))
-        runs = [all_items[start : start + size] for start in range(0, len(all_items), size)]
-        done = pool.map(lambda run: [function(item) for item in run], runs)
-        return [result for run in done for result in run]
+    threads = arguments.whole_number(num_threads, "num_threads", 1, arguments.MOST_THREADS)
+    size = max(1, len(all_items) // (RUNS * threads))
+    starts = deque(range(0, len(all_items), size))
+    done: dict[int, list[Result]] = {}
+    failed: dict[int, Exception] = {}
+
+    def work(_: int) -> None:
+        while starts and not failed:
+            try:
+                start = starts.popleft()
+            except IndexError:  # another thread has it
+                return
+            try:
+                done[start] = [function(item) for item in all_items[start : start + size]]
+            except Exception as error:
+                failed[start] = error
+
+    run_all(work, min(threads, len(starts)), starts.clear)
+    if failed:
+        raise failed[min(failed)]
+    return [result for start in sorted(done) for result in done[start]]

@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t
 
 from tokbpe import arguments
-from tokbpe.fast.threads import run_all
+from tokbpe.threads import run_all
 
 from .memory cimport free, reserve
 from .pairs cimport NOT_FOUND as NONE

@@ -12,7 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from tokbpe.fast.threads import run_all
+from tokbpe.threads import run_all
 
 from .cells cimport Cell, Corpus
 from .memory cimport allocated, free
