@@ -735,7 +735,10 @@ def test_other_files(tmp_path):
         file.writestr("about.npy", header.getvalue())
     with zipfile.ZipFile(tmp_path / "zip", "w") as file:
         file.writestr("about.npy", "low")
-    for name in ("array.npy", "others.npz", "text", "zip", "list.npz", "huge.npz"):
+    deep = b"-" * 9000 + b"1"  # of which Python's parser takes more than it has
+    with zipfile.ZipFile(tmp_path / "deep.npz", "w") as file:
+        file.writestr("about.npy", b"\x93NUMPY\1\0" + len(deep).to_bytes(2, "little") + deep)
+    for name in ("array.npy", "others.npz", "text", "zip", "list.npz", "huge.npz", "deep.npz"):
         with pytest.raises(ValueError, match=f"{name}: these are no counts that") as caught:
             PieceCounts.load(tmp_path / name)
         assert "pickle" not in str(caught.value)

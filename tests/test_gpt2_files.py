@@ -1,5 +1,6 @@
 """GPT-2's two files, read and written."""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -449,18 +450,46 @@ def test_an_existing_path_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "no space"), KeyboardInterrupt()])
-def test_both_files_or_none(error, tmp_path, monkeypatch):
-    publish = files.publish
+@pytest.mark.parametrize("name", ["vocab.json", "merges.txt"])
+@pytest.mark.parametrize("named", [False, True])
+def test_both_files_or_none(error, name, named, tmp_path, monkeypatch):
+    """Also where an interrupt comes when a file has its name already."""
+    new_file = files.new_file
 
-    def broken(path, data):
-        if Path(os.fsdecode(path)).name == "merges.txt":
-            raise error
-        publish(path, data)
+    @contextlib.contextmanager
+    def broken(path):
+        with new_file(path) as file:
+            yield file
+            if Path(os.fsdecode(path)).name == name and not named:
+                raise error
+        if Path(os.fsdecode(path)).name == name and named:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(files, "publish", broken)
-    with pytest.raises(type(error)):
+    monkeypatch.setattr(files, "new_file", broken)
+    with pytest.raises(KeyboardInterrupt if named else type(error)):
         bpe().to_gpt2(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("name", ["vocab.json", "merges.txt"])
+def test_the_files_of_another_are_left(error, name, tmp_path, monkeypatch):
+    """Who writes them while this one is at work, and is interrupted."""
+    new_file = files.new_file
+
+    @contextlib.contextmanager
+    def interrupted(path):
+        with new_file(path) as file:
+            yield file
+            if Path(os.fsdecode(path)).name == name:
+                (tmp_path / name).write_text("of another")
+                raise error
+
+    monkeypatch.setattr(files, "new_file", interrupted)
+    with pytest.raises(error):
+        bpe().to_gpt2(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "of another"
 
 
 def test_no_folder(tmp_path):

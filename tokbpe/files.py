@@ -63,7 +63,7 @@ def without_waiting(name: str, flags: int) -> int:
     try:
         check_kind(os.fstat(descriptor), name)
         os.set_blocking(descriptor, True)
-    except OSError:
+    except BaseException:
         os.close(descriptor)
         raise
     return descriptor

@@ -181,20 +181,34 @@ def save(vocabulary: Vocabulary, folder: files.Path, engine: Engine) -> None:
         with files.naming_target(os.fsdecode(path)):
             if os.path.lexists(path):
                 raise files.already_there()
-    written = 0
+    written, inode = 0, None
     try:
         for path, data in zip(paths, contents):
-            files.publish(path, data)
+            inode = None
+            with files.new_file(path) as file:
+                inode = os.fstat(file.fileno()).st_ino
+                files.write(file, data)
             written += 1
     except BaseException as error:
-        # An interrupt may come when a file has its name already. With an OSError it has none, and
-        # what stands there is of others. To remove bytes takes no memory, and a loop would.
-        is_named = not isinstance(error, OSError)
-        if written or is_named:
+        # To remove bytes takes no memory, and a loop would.
+        if written > 0 or is_own(paths[0], inode, error):
             remove(paths[0])
-        if written and is_named:
+        if written > 1 or (written == 1 and is_own(paths[1], inode, error)):
             remove(paths[1])
         raise
+
+
+def is_own(path: bytes, inode: int | None, error: BaseException) -> bool:
+    """Whether the file that was being written has its name already, as it may if an interrupt
+    came. With an OSError it has none, and what stands there is of others."""
+    if isinstance(error, OSError):
+        return False
+    try:
+        return os.lstat(path).st_ino == inode
+    except FileNotFoundError:
+        return False
+    except MemoryError:
+        return True
 
 
 def remove(path: bytes) -> None:
