@@ -1,6 +1,7 @@
 """`Vocabulary`: what fits together and what does not; plain data; ids in any order."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,6 +13,7 @@ from growth import calls, growth
 from strategies import SEEDS, SPELLINGS, VALID_TEXTS, bytes_of, special_documents
 from tokbpe import Tokenizer, engines
 from tokbpe import vocabulary as vocabularies
+from tokbpe.continuing import truncated
 from tokbpe.vocabulary import Vocabulary, lay_out, taken_out
 
 pytestmark = pytest.mark.core
@@ -164,6 +166,33 @@ def test_merges_that_stand_before_what_they_join():
     # The bytes of all pieces do grow with the square: they are few here.
     chains = {count: reversed_chain(count) for count in (500, 2000)}
     assert growth(lambda count: chains[count].validate(), 500, 2000, 10) < 10
+
+
+@pytest.mark.parametrize("special_ids", ["base", "first", "end"])
+@pytest.mark.parametrize("others", ["base", "first", "end"])
+def test_a_layout_that_is_not_what_it_is_called(special_ids, others):
+    """Nothing is cut off that is no special token."""
+    known = vocabulary([(97, 98), (256, 98)], merge_counts=np.array([3, 2], np.uint64))
+    known = replace(lay_out(known, ["<x>"], ["EOS"], special_ids), special_ids=others)
+    if special_ids == others:
+        assert truncated(known, len(known)).fingerprint() == known.fingerprint()
+    else:
+        with pytest.raises(ValueError, match=f"special_ids='{others}': .* cannot be truncated"):
+            truncated(known, len(known))
+
+
+@pytest.mark.parametrize("part", ["special_tokens", "added_tokens", "reserved"])
+def test_names_that_are_no_text(part):
+    with pytest.raises(ValueError, match=r"that UTF-8 can hold, not 'a\\ud83d'"):
+        vocabulary([], **{part: {"a\ud83d": 300}})
+
+
+@pytest.mark.parametrize("hashes", [[1], ["zz"], "zz", {"a": 1}, 5, [None]])
+def test_hashes_that_are_none(hashes):
+    plain = vocabulary([(97, 98)]).plain()
+    plain["provenance"] = [{"documents": 1, "hashes": hashes}]
+    with pytest.raises(ValueError, match="is no SHA-256|hashes must be a list"):
+        Vocabulary.from_plain(plain)
 
 
 def test_time_of_a_long_frame():

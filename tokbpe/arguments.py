@@ -7,6 +7,7 @@ named for a fault returns the exception, for its caller to raise.
 import mmap
 import operator
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
@@ -31,6 +32,7 @@ TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 HIGHEST_COUNT = 2**63 - 1
 LARGEST_VOCABULARY = 2**32 - 1
 MOST_THREADS = 2**15 - 1
+SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def type_name(value: object) -> str:
@@ -517,3 +519,14 @@ def without_doubles(members: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise ValueError(f"the key {key!r} stands twice in an object")
             seen.add(key)
     return found
+
+
+def hashes(values: object) -> None:
+    """ValueError unless these are SHA-256 hashes as texts, in a list; or None, not known."""
+    if values is None:
+        return
+    if not isinstance(values, list):
+        raise ValueError(f"hashes must be a list, not {type_name(values)}")
+    for text in values:
+        if not isinstance(text, str) or not SHA256.fullmatch(text):
+            raise ValueError(f"{text!r} is no SHA-256")

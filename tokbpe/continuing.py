@@ -21,6 +21,9 @@ from tokbpe.methods import (
 )
 from tokbpe.vocabulary import Vocabulary, lay_out, taken_out
 
+# What `lay_out` decides on, beside the merges, which follow from it.
+LAID_OUT = ("alphabet", "special_tokens", "reserved")
+
 
 def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
     """With a prefix of the merges: what training to that size gives."""
@@ -30,6 +33,12 @@ def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
             "beyond its special tokens, cannot be truncated"
         )
     base = taken_out(vocabulary)
+    again = laid_out(vocabulary, base)
+    if any(getattr(again, name) != getattr(vocabulary, name) for name in LAID_OUT):
+        raise ValueError(
+            "the special tokens and reserved ids do not have the ids that they get by "
+            f"special_ids={vocabulary.special_ids!r}: the vocabulary cannot be truncated"
+        )
     others = len(vocabulary.special_tokens) + len(vocabulary.reserved)
     fixed = len(base.alphabet) + others
     # The alphabet of words is kept whole, whatever the size.
@@ -45,12 +54,13 @@ def truncated(vocabulary: Vocabulary, size: int) -> Vocabulary:
             *({**record, "vocabulary_size": size} for record in base.provenance[-1:]),
         ),
     )
-    return lay_out(
-        shorter,
-        list(vocabulary.special_tokens),
-        list(vocabulary.reserved),
-        vocabulary.special_ids,
-    )
+    return laid_out(vocabulary, shorter)
+
+
+def laid_out(vocabulary: Vocabulary, base: Vocabulary) -> Vocabulary:
+    """Another, which has none, with the special tokens and reserved ids of a vocabulary."""
+    names = list(vocabulary.special_tokens), list(vocabulary.reserved)
+    return lay_out(base, *names, vocabulary.special_ids)
 
 
 def extended(vocabulary: Vocabulary, corpus: Documents, options: Options) -> Vocabulary:

@@ -45,7 +45,6 @@ NPY_HEADER = re.compile(
 )
 FACTS = {"pattern", "special_tokens", "record", "ordered", "pruned"}
 RECORD = {"documents", "bytes", "fingerprint", "hashes"}
-SHA256 = re.compile("[0-9a-f]{64}")
 METADATA = b"tokbpe counts"
 # Rows of a Parquet file at a time, and bytes of each page, at most.
 ROWS = 2**16
@@ -114,11 +113,9 @@ def check_record(record: Any) -> None:
         if record[name] is not None:
             arguments.whole_number(record[name], name, 0, arguments.HIGHEST_COUNT)
     hashes = record["hashes"]
-    if hashes is not None and not isinstance(hashes, list):
-        raise ValueError(f"hashes must be a list, not {arguments.type_name(hashes)}")
-    for text in (record["fingerprint"], *(hashes or ())):
-        if text is not None and not (isinstance(text, str) and SHA256.fullmatch(text)):
-            raise ValueError(f"{text!r} is no SHA-256")
+    arguments.hashes(hashes)
+    if record["fingerprint"] is not None:
+        arguments.hashes([record["fingerprint"]])
     if hashes is not None:
         known = Record.from_plain(record, None).plain()
         if known != {**record, "documents": len(hashes)} or record["documents"] != len(hashes):

@@ -335,6 +335,8 @@ class Vocabulary:
             for name, id in ids.items():
                 if not isinstance(name, str) or not name:
                     raise ValueError(f"a {kind} needs a {named} that is not empty, not {name!r}")
+                if any("\ud800" <= letter <= "\udfff" for letter in name):
+                    raise ValueError(f"a {kind} needs a {named} that UTF-8 can hold, not {name!r}")
                 arguments.whole_number(
                     id, f"the id of {kind} {name!r}", 0, arguments.LARGEST_VOCABULARY - 1
                 )
@@ -460,6 +462,8 @@ class Vocabulary:
             mapping(copy.deepcopy(record), "the record of a training")
             for record in parts["provenance"]
         )
+        for record in parts["provenance"]:
+            arguments.hashes(record.get("hashes"))
         return cls(**parts)
 
     def fingerprint(self, provenance: bool = True) -> str:
