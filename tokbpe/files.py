@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeAlias
 
-LARGEST = 2**29
+LARGEST = 2**28
 STEP = 2**20
 
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
