@@ -926,7 +926,7 @@ def test_control_c_leaves_no_file(command, folder):
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.5)
+                process.wait(5)  # another signal while it ends would end it at once
         assert process.stderr.read() == b""
     assert process.returncode == cli.INTERRUPTED
     assert sorted(os.listdir()) == before

@@ -12,6 +12,7 @@ from cases import CallCase, Raised, attempt
 from differential import compare
 from growth import growth
 from tokbpe import fast, patterns, reference, unicode
+from tokbpe.fast import build
 from tokbpe.patterns import Pattern
 
 COMPILED = ["gpt2", "cl100k", "llama3", "qwen2", "o200k", "deepseek_v3", patterns.WORDS]
@@ -259,6 +260,9 @@ LONG_TEXTS = {
 }
 
 
+@pytest.mark.skipif(
+    bool(build.facts()["sanitizer"]), reason="a sanitizer takes its own time for large memory"
+)
 @pytest.mark.parametrize("pattern", COMPILED, ids=repr)
 @pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_growth(kind, pattern):
