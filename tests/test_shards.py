@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokbpe
+from growth import growth
 from tokbpe import (
     Shards,
     TokenDataset,
@@ -34,7 +35,7 @@ from tokbpe import (
     write_shards,
 )
 from tokbpe.parts import files_of, parts_of
-from tokbpe.shards import sealed
+from tokbpe.shards import check_fields, sealed
 
 core = pytest.mark.core
 
@@ -1463,6 +1464,16 @@ def test_manifests_that_nobody_wrote(written, change, message):
     rewritten(written.folder, change)
     with pytest.raises(ValueError, match=f"{written.folder}/manifest.json: .*{message}"):
         Shards(written.folder)
+
+
+def test_a_long_manifest_with_a_shard_twice(written):
+    def refuse(names):
+        shards = [{**written.manifest["shards"][0], "name": name} for name in names]
+        with pytest.raises(ValueError, match="the manifest has the shard '0{5}-0*2999' twice"):
+            check_fields({**written.manifest, "shards": shards})
+
+    names = [f"00000-{number:05}" for number in range(3000)]
+    assert growth(refuse, names[-300:] + names[-1:], names + names[-1:], 30) < 30
 
 
 def test_ids_of_a_larger_vocabulary(written):

@@ -320,12 +320,12 @@ def check_fields(plain: Mapping[str, Any]) -> None:
                 f"the reserved id {name!r} must be a whole number from 0 to "
                 f"{arguments.LARGEST_VOCABULARY - 1}, not {id!r}"
             )
+    names: set[str] = set()
     for shard in plain["shards"]:
         check_shard(shard)
-    names = [shard["name"] for shard in plain["shards"]]
-    if len({*names}) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the manifest has the shard {twice!r} twice")
+        if shard["name"] in names:
+            raise ValueError(f"the manifest has the shard {shard['name']!r} twice")
+        names.add(shard["name"])
     for name in ("tokens", "documents"):
         total = sum(shard[name] for shard in plain["shards"])
         if total != plain[name] or total > arguments.HIGHEST_COUNT:
