@@ -70,6 +70,8 @@ def test_folders_and_patterns_are_sorted(kind, write, tmp_path):
     assert found("*") == ["_e.txt", "a.txt", "b.txt", "c.md"]
     assert found("**") == found("**/*") == everything
     assert found("**/[cz].*") == ["a/b/c.txt", "a/z.txt", "c.md"]
+    assert found("**/**/*") == found("**/**/**/*") == everything
+    assert found("**/a/**/**/*.txt") == ["a/b/c.txt", "a/z.txt"]
     assert found("b.txt", "a", "b.txt") == ["b.txt", "a/b/c.txt", "a/z.txt", "b.txt"]
 
 

@@ -224,7 +224,7 @@ def matching(pattern: str) -> list[str]:
         root = os.path.dirname(root)
     names = []
     try:
-        matches = glob.glob(pattern, recursive=True)
+        matches = {*glob.iglob(pattern, recursive=True)}  # `**/**` finds the same several times
     except RecursionError as error:
         raise ValueError(f"{pattern}: the folders are nested too deeply for a pattern") from error
     for name in matches:
