@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from growth import calls
 from tokbpe import Corpus, StreamedCorpus, sources
 
 pytestmark = pytest.mark.core
@@ -276,6 +277,18 @@ def test_json_lines(kind, ending, write):
 @KINDS
 def test_json_lines_may_end_with_blank_lines(kind, write):
     assert list(kind.from_files(write("a.jsonl", lines_of("a") + b"\n \r\n"))) == ["a"]
+
+
+@KINDS
+def test_many_blank_lines_take_no_work_each(kind, write):
+    def blank(rest):
+        path = write("a.jsonl.gz", gzip.compress(lines_of("a") + b"\n" * 10**6 + rest))
+        return lambda: [*kind.from_files(path)]
+
+    assert blank(b" ")() == ["a"]
+    assert calls(blank(b"")) < 10**5
+    with pytest.raises(ValueError, match="line 2: this line is blank, and others follow"):
+        blank(lines_of("b"))()
 
 
 BAD_LINES = [

@@ -382,21 +382,26 @@ def records_in(entry: Listed, field: str, most: int | None = None) -> Iterator[T
 
 def json_lines(file: Any, field: str, most: int | None = None) -> Iterator[str]:
     """A field of each line, which is a JSON object; blank lines may only be the last ones."""
-    number = blank = 0
+    number = 0
     longest = MOST_BYTES if most is None else min(MOST_BYTES, LONGEST_ESCAPE * most + BLOCK_BYTES)
     lines = iter(lambda: file.readline(longest + 1), b"")
     try:
         for number, line in enumerate(lines, 1):
             if number == 1 and line.startswith(codecs.BOM_UTF8):
                 raise ValueError("a byte order mark stands before it, where JSON has none")
-            if not line.strip():
-                blank = blank or number
-            elif blank:
-                raise ValueError("this line is blank, and others follow")
-            else:
-                yield field_of(line, field, longest)
+            if line.isspace():
+                check_blank(file)
+                return
+            yield field_of(line, field, longest)
     except ValueError as error:
-        raise ValueError(f"line {blank or number}: {error}") from error
+        raise ValueError(f"line {number}: {error}") from error
+
+
+def check_blank(file: Any) -> None:
+    """ValueError unless the rest of a file is white space, of which packed files can have much."""
+    while data := file.read(BLOCK_BYTES):
+        if not data.isspace():
+            raise ValueError("this line is blank, and others follow")
 
 
 def field_of(line: bytes, field: str, longest: int) -> str:
