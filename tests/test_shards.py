@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokbpe
+from alarms import alarm, needs_alarms
 from growth import growth
 from tokbpe import (
     Shards,
@@ -425,6 +426,10 @@ class Killed(BaseException):
     """What a process that is killed would not see."""
 
 
+def killed(*_):
+    raise Killed
+
+
 @pytest.mark.parametrize("in_files", [True, False])
 def test_killed_after_each_file_that_is_written(tmp_path, tokenizer, monkeypatch, in_files):
     monkeypatch.setattr(sharding, "PART_BYTES", 1)
@@ -684,6 +689,47 @@ def test_damaged_plans_and_records(tmp_path, tokenizer, monkeypatch, name):
     assert write().documents == 2
 
 
+ENDLESS = {
+    "pipe": (os.mkfifo, "this is no regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "this is a device, and no file"),
+    "terabyte": (lambda path: path.touch() or os.truncate(path, 2**40), "1099511627776 bytes, not"),
+}
+
+
+@needs_alarms
+@pytest.mark.parametrize("kind", ENDLESS)
+@pytest.mark.parametrize("name", ["tokbpe-unfinished/00000.hashes", "00000-00000.tokens.npy"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_never_ends_in_the_place_of_a_file(
+    tmp_path, tokenizer, monkeypatch, kind, name, recorded
+):
+    source = Corpus(["low lower " * 20])
+    out = tmp_path / "out"
+
+    def write():
+        with alarm(20):
+            return write_shards(source, tokenizer, out, shard_tokens=20)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(sharding, "finish", killed)
+        write()
+    if not recorded:
+        for record in out.glob("tokbpe-unfinished/0*.json"):
+            record.unlink()
+    whole = (out / name).read_bytes()
+    (out / name).unlink()
+    make, message = ENDLESS[kind]
+    make(out / name)
+    # Of a shard that has a record the size is looked at first.
+    message = "the file has .* bytes, not" if recorded and "tokens" in name else message
+    with pytest.raises((OSError, ValueError), match=message) as raised:
+        write()
+    assert str(out / name) in str(raised.value)
+    (out / name).unlink()
+    (out / name).write_bytes(whole)
+    write().verify()
+
+
 def test_several_at_the_same_time(tmp_path, tokenizer):
     texts = ["low lower lowest " * 300 * number for number in range(1, 9)]
     source = folder_with(tmp_path / "in", texts)
@@ -737,11 +783,8 @@ def test_a_corpus_that_has_grown(tmp_path, tokenizer, monkeypatch, kind):
     texts = ["low lower " * 9 for _ in range(4)]
     out = tmp_path / "out"
 
-    def killed_before_the_manifest(job, parts, corpus):
-        raise Killed
-
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(sharding, "finish", killed_before_the_manifest)
+        patch.setattr(sharding, "finish", killed)
         write_shards(kind(texts), tokenizer, out, shard_tokens=40)
     if kind is tokbpe.Corpus:
         one, other = kind(texts).fingerprint(), kind([*texts, ""]).fingerprint()

@@ -26,11 +26,11 @@ from tokbpe.encoded import Fitted
 from tokbpe.parts import Hashed, Part, ahead, hashed_blocks
 from tokbpe.reading import Block
 from tokbpe.shards import (
-    CHUNK_BYTES,
     OFFSETS,
     Shard,
     check_shard,
     check_types,
+    chunks,
     read_sealed,
     sealed,
 )
@@ -412,7 +412,8 @@ class ArrayFile:
         opened, self._opened = self._opened, None
         assert opened is not None
         opened.__exit__(None, None, None)
-        if was_there and digest_of(self.path) != self.digest.hexdigest():
+        size = self.count * self.dtype.itemsize
+        if was_there and digest_of(self.path, size) != self.digest.hexdigest():
             raise ValueError(
                 f"{self.path}: the documents are not those that this shard was made of"
             )
@@ -428,13 +429,11 @@ class ArrayFile:
 # Files
 
 
-def digest_of(path: str) -> str:
-    """The SHA-256 of the numbers in a .npy file."""
+def digest_of(path: str, size: int) -> str:
+    """The SHA-256 of the numbers in a .npy file, which have so many bytes."""
     digest = hashlib.sha256()
-    with files.readable(path) as file:
-        file.seek(written.HEADER_BYTES)
-        while data := file.read(CHUNK_BYTES):
-            digest.update(data)
+    for data in chunks(path, written.HEADER_BYTES + size, written.HEADER_BYTES):
+        digest.update(data)
     return digest.hexdigest()
 
 

@@ -43,7 +43,7 @@ from tokbpe.shard_work import (
     read_shard,
     write_part,
 )
-from tokbpe.shards import CHUNK_BYTES, FORMAT, MANIFEST, Shard, Shards, read_sealed, sealed
+from tokbpe.shards import FORMAT, MANIFEST, Shard, Shards, chunks, read_sealed, sealed
 from tokbpe.sources import Listed
 from tokbpe.tokenizer import Tokenizer
 
@@ -465,17 +465,17 @@ def made_of(job: Job, parts: Sequence[Part]) -> Made:
         size += record["bytes"]
         names = (f"{part.name}-{number:05}" for number in range(record["shards"]))
         shards += [read_shard(job, name)[0]._asdict() for name in names]
-        add_hashes(digest, os.path.join(job.work, f"{part.name}.hashes"), record["hashes"])
+        add_hashes(digest, os.path.join(job.work, f"{part.name}.hashes"), record)
     return Made(digest.hexdigest(), size, documents, shards)
 
 
-def add_hashes(digest: Any, path: str, expected: str) -> None:
+def add_hashes(digest: Any, path: str, record: Mapping[str, Any]) -> None:
     """Take up the hashes of a part; ValueError if they are not those of its record."""
     found = hashlib.sha256()
-    with files.readable(path) as hashes:
-        while data := hashes.read(CHUNK_BYTES):
-            digest.update(data)
-            found.update(data)
+    for data in chunks(path, record["documents"] * found.digest_size):
+        digest.update(data)
+        found.update(data)
+    expected = record["hashes"]
     if found.hexdigest() != expected:
         raise ValueError(f"{path}: the file is damaged: it does not have the checksum {expected}")
 

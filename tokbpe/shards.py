@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -89,16 +90,31 @@ class Shard(NamedTuple):
 def check_array(path: str, count: int, dtype: "np.dtype[Any]") -> None:
     """ValueError for a file of another size, or that is no array of so many of these numbers."""
     dtype = dtype.newbyteorder("<")
-    size = os.stat(path).st_size
-    expected = written.HEADER_BYTES + count * dtype.itemsize
-    if size != expected:
-        raise ValueError(f"{path}: the file has {size} bytes, not {expected}")
+    check_size(path, os.stat(path), written.HEADER_BYTES + count * dtype.itemsize)
     with files.opened(path) as file:
         if file.read(written.HEADER_BYTES) != written.header(dtype, count):
             raise ValueError(
                 f"{path}: the file is damaged: its header is not that of an array of {count} "
                 f"{dtype.name}"
             )
+
+
+def check_size(path: str, status: os.stat_result, expected: int) -> None:
+    if status.st_size != expected:
+        raise ValueError(f"{path}: the file has {status.st_size} bytes, not {expected}")
+
+
+def chunks(path: str, size: int, start: int = 0) -> Iterator[bytes]:
+    """What a file of so many bytes holds from a place on, step by step; ValueError for one of
+    another size, OSError for what is no regular file and might never come to an end."""
+    with files.opened(path) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "this is no regular file", path)
+        check_size(path, status, size)
+        file.seek(start)
+        while data := file.read(min(CHUNK_BYTES, size - file.tell())):
+            yield data
 
 
 def mapped(path: str, count: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
@@ -276,16 +292,15 @@ class Shards:
         found = hashlib.sha256()
         size = self.manifest["vocab_size"]
         check_array(self._path(name), count, dtype)  # once more: it may have changed
-        with files.opened(self._path(name)) as file:
-            file.seek(written.HEADER_BYTES)
-            while data := file.read(CHUNK_BYTES):
-                found.update(data)
-                yield len(data)
-                if dtype == self.dtype and np.frombuffer(data, dtype).max() >= size:
-                    raise ValueError(
-                        f"{self._path(name)}: there are ids above {size - 1}, the highest of the "
-                        "tokenizer"
-                    )
+        end = written.HEADER_BYTES + count * dtype.itemsize
+        for data in chunks(self._path(name), end, written.HEADER_BYTES):
+            found.update(data)
+            yield len(data)
+            if dtype == self.dtype and np.frombuffer(data, dtype).max() >= size:
+                raise ValueError(
+                    f"{self._path(name)}: there are ids above {size - 1}, the highest of the "
+                    "tokenizer"
+                )
         if found.hexdigest() != digest:
             raise ValueError(
                 f"{self._path(name)}: the file is damaged: its bytes do not have the checksum "
