@@ -689,6 +689,47 @@ def test_damaged_plans_and_records(tmp_path, tokenizer, monkeypatch, name):
     assert write().documents == 2
 
 
+@pytest.mark.parametrize("left", ["all", "those it tells of"])
+@pytest.mark.parametrize("shards_told", [0, 1, 3])
+def test_records_that_tell_of_fewer_shards(tmp_path, tokenizer, monkeypatch, shards_told, left):
+    source = folder_with(tmp_path / "in", ["low lower " * 20])
+    out = tmp_path / "out"
+
+    def write():
+        return write_shards(source, tokenizer, out, shard_tokens=20)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(sharding, "finish", killed)
+        write()
+    path = out / shard_work.WORK / "00000.json"
+    whole = path.read_bytes()
+    assert json.loads(whole)["shards"] > 3
+    rewritten(path, lambda plain: plain.update(shards=shards_told))
+    if left != "all":
+        for file in out.rglob("00000-*"):
+            if not file.name.startswith(tuple(f"00000-{n:05}" for n in range(shards_told))):
+                file.unlink()
+    message = f"{path}: the part ends at .*'documents': 1,.* the {shards_told} shards"
+    with pytest.raises(ValueError, match=message):
+        write()
+    assert not (out / "manifest.json").exists()
+    if left == "all":
+        path.write_bytes(whole)
+        write().verify()
+
+
+def test_shards_that_no_record_tells_of(tmp_path, tokenizer, monkeypatch):
+    source = folder_with(tmp_path / "in", ["low lower " * 20])
+    out = tmp_path / "out"
+    killed_early(monkeypatch, lambda: write_shards(source, tokenizer, out, shard_tokens=20))
+    other = out / "00009-00000.tokens.npy"
+    other.write_bytes(b"mine")
+    with pytest.raises(ValueError, match=f"{other}: this shard is not one of the 4 that"):
+        write_shards(source, tokenizer, out, shard_tokens=20)
+    other.unlink()
+    write_shards(source, tokenizer, out, shard_tokens=20).verify()
+
+
 ENDLESS = {
     "pipe": (os.mkfifo, "this is no regular file"),
     "device": (lambda path: path.symlink_to("/dev/zero"), "this is a device, and no file"),
@@ -1479,9 +1520,8 @@ def test_what_is_no_folder_of_shards(tmp_path):
             Shards(tmp_path)
 
 
-def rewritten(folder, change):
-    """A manifest that was changed, with the right checksum."""
-    path = Path(folder) / "manifest.json"
+def rewritten(path, change):
+    """A manifest or record that was changed, with the right checksum."""
     plain = json.loads(path.read_text())
     del plain["sha256"]
     change(plain)
@@ -1504,7 +1544,7 @@ def rewritten(folder, change):
     ids=map(str, range(9)),
 )
 def test_manifests_that_nobody_wrote(written, change, message):
-    rewritten(written.folder, change)
+    rewritten(Path(written.folder) / "manifest.json", change)
     with pytest.raises(ValueError, match=f"{written.folder}/manifest.json: .*{message}"):
         Shards(written.folder)
 
@@ -1520,7 +1560,7 @@ def test_a_long_manifest_with_a_shard_twice(written):
 
 
 def test_ids_of_a_larger_vocabulary(written):
-    rewritten(written.folder, lambda plain: plain.update(vocab_size=100))
+    rewritten(Path(written.folder) / "manifest.json", lambda plain: plain.update(vocab_size=100))
     with pytest.raises(ValueError, match="there are ids above 99, the highest of the tokenizer"):
         Shards(written.folder).verify()
 

@@ -38,12 +38,14 @@ from tokbpe.shard_work import (
     WORK,
     Add,
     Job,
+    Place,
     new_or_same,
     read_record,
     read_shard,
+    record_path,
     write_part,
 )
-from tokbpe.shards import FORMAT, MANIFEST, Shard, Shards, chunks, read_sealed, sealed
+from tokbpe.shards import FORMAT, MANIFEST, NAME, Shard, Shards, chunks, read_sealed, sealed
 from tokbpe.sources import Listed
 from tokbpe.tokenizer import Tokenizer
 
@@ -58,6 +60,7 @@ PLAN = "plan.json"
 PLANNED = "plan of token shards"
 # What `files` writes to before it has its name, and what `clean` removes.
 TEMPORARY = re.compile(r"\.tokbpe-[0-9a-f]{16}")
+SHARD_FILE = re.compile(rf"{NAME.pattern}\.(tokens|offsets)\.npy")
 # What it may come to when another process is at the same work, or has just ended it.
 MET_ANOTHER = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY}
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -441,6 +444,7 @@ class Made(NamedTuple):
 def finish(job: Job, parts: Sequence[Part], corpus: Any) -> None:
     """Write the manifest; then the work is done."""
     made = made_of(job, parts)
+    check_others(job, made)
     if not made.tokens:
         remove_shards(job, made)
         raise ValueError(f"there is nothing to write: {made.documents} documents have no tokens")
@@ -463,10 +467,38 @@ def made_of(job: Job, parts: Sequence[Part]) -> Made:
         record = read_record(job, part.name)
         documents += record["documents"]
         size += record["bytes"]
-        names = (f"{part.name}-{number:05}" for number in range(record["shards"]))
-        shards += [read_shard(job, name)[0]._asdict() for name in names]
+        shards += [shard._asdict() for shard in shards_of(job, part, record)]
         add_hashes(digest, os.path.join(job.work, f"{part.name}.hashes"), record)
     return Made(digest.hexdigest(), size, documents, shards)
+
+
+def shards_of(job: Job, part: Part, record: Mapping[str, Any]) -> list[Shard]:
+    """The shards of a part; ValueError if its record tells of others than there are."""
+    shards = []
+    place = Place()
+    for number in range(record["shards"]):
+        shard, place = read_shard(job, f"{part.name}-{number:05}")
+        shards.append(shard)
+    documents = sum(shard.documents for shard in shards)
+    end = Place(record["documents"], 0, record["hashes"])
+    if place != end or documents != record["documents"]:
+        raise ValueError(
+            f"{record_path(job, part.name)}: the part ends at {end._asdict()}, but the "
+            f"{len(shards)} shards that its record tells of have {documents} documents and end at "
+            f"{place._asdict()}"
+        )
+    return shards
+
+
+def check_others(job: Job, made: Made) -> None:
+    """ValueError for a file of a shard in the folder that no record tells of."""
+    known = {file for plain in made.shards for file in Shard(**plain).files}
+    for name in sorted(os.listdir(job.folder)):
+        if SHARD_FILE.fullmatch(name) and name not in known:
+            raise ValueError(
+                f"{os.path.join(job.folder, name)}: this shard is not one of the "
+                f"{len(made.shards)} that the documents have come to"
+            )
 
 
 def add_hashes(digest: Any, path: str, record: Mapping[str, Any]) -> None:
@@ -481,6 +513,6 @@ def add_hashes(digest: Any, path: str, record: Mapping[str, Any]) -> None:
 
 
 def remove_shards(job: Job, made: Made) -> None:
-    for shard in (Shard(**plain) for plain in made.shards):
-        os.unlink(os.path.join(job.folder, shard.tokens_file))
-        os.unlink(os.path.join(job.folder, shard.offsets_file))
+    for plain in made.shards:
+        for name in Shard(**plain).files:
+            os.unlink(os.path.join(job.folder, name))

@@ -81,6 +81,10 @@ class Shard(NamedTuple):
     def offsets_file(self) -> str:
         return f"{self.name}.offsets.npy"
 
+    @property
+    def files(self) -> tuple[str, str]:
+        return self.tokens_file, self.offsets_file
+
     def check(self, folder: str, dtype: "np.dtype[Any]") -> None:
         """A quick look at both files, but not at the numbers in them."""
         check_array(os.path.join(folder, self.tokens_file), self.tokens, dtype)
