@@ -14,7 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, __version__, check, cli, demo, engines, fast, installation, usage
+from tokbpe import (
+    Tokenizer,
+    __version__,
+    check,
+    cli,
+    demo,
+    engines,
+    fast,
+    files,
+    installation,
+    usage,
+)
 from tokbpe.vocabulary import Vocabulary
 
 SMALL = demo.Plan(library_bytes=100_000, compared_files=4, compared_merges=20, vocabulary_size=500)
@@ -550,6 +561,47 @@ def test_a_file_that_changes_leaves_nothing(run, monkeypatch):
     code, _, error = run("encode", "saved", "text", "-o", "ids")
     assert (code, error) == (1, "tokbpe: error: text: the file was changed while it was read\n")
     assert not Path("ids").exists()
+
+
+class Growing(files.NamedFile):
+    """A file that is longer, whenever it is read, than what was read of it."""
+
+    def grow(self):
+        end = os.path.getsize(self.name)
+        assert end < 2**24, "it is read for ever"
+        os.truncate(self.name, 2 * end)
+
+    def readinto(self, buffer):
+        self.grow()
+        return super().readinto(buffer)
+
+    def readall(self):
+        self.grow()
+        return super().readall()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "text", "-o", "new"],
+        ["page", "new", "--corpus", "text"],
+        ["encode", "saved", "text", "-o", "new"],
+        ["decode", "saved", "text", "-o", "new"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_file_that_grows_as_fast_as_it_is_read(run, monkeypatch, command):
+    readable = files.readable
+    monkeypatch.setattr(
+        files,
+        "readable",
+        lambda name, *more: (
+            io.BufferedReader(Growing(name)) if name == "text" else readable(name, *more)
+        ),
+    )
+    code, _, error = run(*command)
+    assert (code, error) == (1, "tokbpe: error: text: the file was changed while it was read\n")
+    assert not Path("new").exists()
 
 
 def test_a_byte_that_is_not_in_the_vocabulary(run):

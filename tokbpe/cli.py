@@ -39,7 +39,7 @@ from tokbpe.counting import PieceCounts
 from tokbpe.encoding import Arrays
 from tokbpe.formats import detect
 from tokbpe.patterns import Pattern
-from tokbpe.reading import WHOLE
+from tokbpe.reading import WHOLE, all_bytes
 from tokbpe.sharding import write_shards
 from tokbpe.shards import Shards
 from tokbpe.show import terminal
@@ -311,8 +311,7 @@ def show_tokens(arguments: argparse.Namespace) -> Iterator[str | bytes]:
     tokenizer = loaded(arguments)
     text = os.fsencode(arguments.text)
     if arguments.text == STANDARD:
-        with reading(STANDARD) as file:
-            text = file.read()
+        text = content(STANDARD)
     allowed = allowed_special(arguments)
     if arguments.steps:
         yield from show.merge_steps(tokenizer, text, allowed_special=allowed).lines()
@@ -362,8 +361,9 @@ def measured(names: Sequence[str], field: str, tokenizer: Tokenizer) -> dict[str
     found: dict[str, metrics.Measure] = {}
     for name in names:
         if name == STANDARD:
-            with reading(name) as file, placed("standard input"):
-                found[name] = metrics.measure(tokenizer, file.read())
+            data = content(name)
+            with placed("standard input"):
+                found[name] = metrics.measure(tokenizer, data)
         else:
             found[name] = metrics.measure_of(tokenizer, Files(name, WHOLE, field, None))
     if len(found) > 1:
@@ -480,8 +480,8 @@ def write_page(arguments: argparse.Namespace) -> Iterator[str | bytes]:
         )
     else:
         (name,) = page.names_of([arguments.corpus])
-        with reading(arguments.corpus) as file, placed(arguments.corpus), told_warnings():
-            data = file.read()
+        data = content(arguments.corpus)
+        with placed(arguments.corpus), told_warnings():
             vocabularies = {name: page.learned(data)}
         text = data.decode("utf-8", "replace")
     files.publish(arguments.output, page.written(vocabularies, text, name).encode())
@@ -522,6 +522,12 @@ def reading(name: str) -> Iterator[BinaryIO]:
             yield sys.stdin.buffer
 
 
+def content(name: str) -> bytes:
+    """All bytes of a file, or of standard input; OSError for a file that changes meanwhile."""
+    with reading(name) as file:
+        return all_bytes(file)
+
+
 class Corpus:
     """Files as documents, read one by one."""
 
@@ -533,8 +539,7 @@ class Corpus:
     def __iter__(self) -> Iterator[bytes]:
         self.begun = True
         for name in self.names:
-            with reading(name) as file:
-                document = file.read()
+            document = content(name)
             self.bytes += len(document)
             yield document
 
@@ -542,8 +547,7 @@ class Corpus:
 def each_file(names: Sequence[str], work: Callable[[bytes], Any]) -> Iterator[Any]:
     """What is made of the bytes of each file."""
     for name in names:
-        with reading(name) as file:
-            data = file.read()
+        data = content(name)
         with placed("standard input" if name == STANDARD else name):
             result = work(data)
         yield result

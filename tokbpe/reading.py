@@ -179,6 +179,20 @@ def read(file: Any, size: int, unchanged: object) -> bytes:
     return data
 
 
+def all_bytes(file: Any) -> bytes:
+    """What is left of a file; OSError if it changes meanwhile, so that none is read for ever."""
+    unchanged = state(file)
+    if unchanged is None:
+        return read(file, -1, None)
+    parts: list[bytes] = []
+    left = unchanged[0] + 1
+    # What is packed has more bytes than the file, and so have some files of the system.
+    while data := read(file, max(left, BLOCK_BYTES), unchanged):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
 def state(file: Any) -> tuple[int, int] | None:
     """What tells whether a file has changed, None for what is no file on a disk."""
     try:
