@@ -11,7 +11,7 @@ import time
 import pytest
 
 from growth import calls
-from tokbpe import Corpus, StreamedCorpus, sources
+from tokbpe import Corpus, StreamedCorpus, files, sources
 
 pytestmark = pytest.mark.core
 
@@ -218,6 +218,32 @@ def test_a_file_that_changes_while_it_is_read(name, write):
     with pytest.raises(OSError, match="file (was changed while|has changed since)") as caught:
         list(documents)
     assert caught.value.filename == str(path)
+
+
+@KINDS
+@pytest.mark.parametrize("documents", ["whole", "line"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.jsonl.gz", "a.txt.gz", "a.txt.zst"])
+def test_a_file_that_grows_as_fast_as_it_is_read(kind, documents, name, write, monkeypatch):
+    data = lines_of(*["low"] * 1000)
+    if name.endswith(".gz"):
+        data = gzip.compress(data, 0)
+    elif name.endswith(".zst"):
+        data = zstandard_of(data)
+    path = write(name, data)
+    reads, read = [], files.NamedFile.readinto
+
+    def readinto(self, buffer):
+        if len(reads) < 100:
+            with path.open("ab") as file:
+                file.write(data * (1 + len(buffer) // len(data)))
+        reads.append(len(buffer))
+        return read(self, buffer)
+
+    monkeypatch.setattr(files.NamedFile, "readinto", readinto)
+    with pytest.raises(OSError, match=r"the file (was changed|has changed)") as caught:
+        list(kind.from_files(path, documents=documents))
+    assert caught.value.filename == str(path)
+    assert len(reads) == 1
 
 
 @KINDS

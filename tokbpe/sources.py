@@ -268,7 +268,7 @@ def contents(entry: Listed) -> Iterator[Any]:
 def opened(entry: Listed) -> Iterator[Any]:
     """A file, opened; OSError if it is not what was listed, before or after it is read."""
     regular(entry.path)  # what is opened first may wait for ever
-    with files.readable(entry.path, without_links) as file:
+    with io.BufferedReader(ListedFile(entry)) as file:
         check_unchanged(file, entry)
         try:
             yield file
@@ -276,6 +276,19 @@ def opened(entry: Listed) -> Iterator[Any]:
             check_unchanged(file, entry)  # what is wrong with it may be that it changes
             raise
         check_unchanged(file, entry)
+
+
+class ListedFile(files.NamedFile):
+    """A file that is looked at whenever some of it is read, so that none is read for ever."""
+
+    def __init__(self, entry: Listed) -> None:
+        super().__init__(entry.path, opener=without_links)
+        self.entry = entry
+
+    def readinto(self, buffer: Any) -> Any:
+        size = super().readinto(buffer)
+        check_unchanged(self, self.entry)
+        return size
 
 
 def without_links(path: str, flags: int) -> int:
@@ -359,7 +372,7 @@ def zstd() -> Any:
 def texts(file: Any, separation: Separation, most: int | None) -> Iterator[bytes]:
     """The documents of a text file."""
     if separation.separator is None:
-        yield file.read(-1 if most is None else most + 1)
+        yield reading.all_bytes(file) if most is None else file.read(most + 1)
         return
     for block in reading.blocks(file, separation, BLOCK_BYTES, None, most):
         yield from block.texts
