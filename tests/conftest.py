@@ -56,7 +56,8 @@ def pytest_terminal_summary(
 ) -> None:
     """Modules that were skipped as a whole are among them."""
     skipped = terminalreporter.getreports("skipped")
-    config.cache.set(SKIPPED, sorted({report.nodeid for report in skipped}))
+    if hasattr(config, "cache"):  # there is none with `-p no:cacheprovider`
+        config.cache.set(SKIPPED, sorted({report.nodeid for report in skipped}))
 
 
 @pytest.fixture(params=["reference", "fast"])
