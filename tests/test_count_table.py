@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from alarms import Stopped, alarm, needs_alarms
 from cases import Generated, attempt, fresh
 from strategies import CORPORA, PATTERNS
-from test_planted_faults import COMPILER, Fault, built
+from test_planted_faults import COMPILER, Fault, binary_with, engine_with
 from tokbpe import fast, patterns, reference
 from tokbpe.fast.count import use_batches
 from tokbpe.fast.groups import use_sizes
@@ -333,7 +333,7 @@ FAULTS = {
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason="there is no compiler")
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_fault_is_caught(small, tmp_path, name):
-    twin = built(tmp_path, FAULTS[name])
+    twin = engine_with(FAULTS[name].module, binary_with(tmp_path, FAULTS[name]))
     twin.count_table.__globals__["use_batches"](50, 5)  # which the copy has of its own
     with pytest.raises(AssertionError):
         for seed in range(20):

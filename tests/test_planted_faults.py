@@ -256,10 +256,11 @@ def twin(binaries, module, number, folder):
     return engine_with(module, shutil.copy(binaries[module].result(), folder), number)
 
 
-def engine_with(module, binary, number):
-    """The compiled engine with the functions of another build of a module, one fault turned on."""
+def engine_with(module, binary, number=None):
+    """The compiled engine with the functions of another build of a module; a fault turned on."""
     copies = [loaded(module, binary)]
-    copies[0].turn_on(number)
+    if number is not None:
+        copies[0].turn_on(number)
     for user in USERS.get(module, ()):
         # A file is loaded once only: what is loaded once more is another file.
         original = Path(importlib.import_module(f"tokbpe.fast.{user}").__file__)
