@@ -28,11 +28,10 @@ import numpy as np
 import pytest
 
 from cases import rows_of
+from engine_threads import small_work
 from strategies import BYTES
 from tokbpe import Tokenizer, fast, patterns
 from tokbpe.fast import capi
-from tokbpe.fast.count import use_batches
-from tokbpe.fast.groups import use_sizes
 from tokbpe.fast.handles import Opened
 from tokbpe.fast.merge import Merging
 from tokbpe.fast.piece_table import PieceTable
@@ -582,11 +581,8 @@ def tokenizer(_):
 @pytest.fixture
 def small():
     """Threads, groups and batches for a few bytes already."""
-    use_sizes(2000, 1000)
-    use_batches(8000, 5)
-    yield
-    use_sizes(262144, 65536)
-    use_batches(67108864, 1048576)
+    with small_work(2000, 1000, 8000, 5):
+        yield
 
 
 def chosen(count: int) -> Iterator[int]:

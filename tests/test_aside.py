@@ -12,6 +12,7 @@ import weakref
 
 import pytest
 
+from engine_threads import none_left
 from tokbpe import aside
 from tokbpe.aside import OneThread
 
@@ -40,12 +41,8 @@ THREADS = pytest.mark.parametrize("threads", [as_usual, started_never, begun_nev
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
-    before = _thread._count()
-    yield
-    deadline = time.monotonic() + 10
-    while _thread._count() > before and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert _thread._count() == before
+    with none_left():
+        yield
 
 
 @THREADS

@@ -3,19 +3,21 @@ raise it; no thread is left, nothing half done; and they may use the very object
 
 import io
 import os
-import threading
 
 import pytest
 
+from engine_threads import begun, none_left, small_work
 from tokbpe import (
     Corpus,
     PieceCounts,
     Shards,
     StreamedCorpus,
     Tokenizer,
+    count_work,
     decode_stream,
     fast,
     metrics,
+    record,
     write_shards,
 )
 
@@ -162,11 +164,11 @@ def below(folder):
 
 def check_unchanged(call, tokenizer, folder, error):
     """The call raises this very error, and leaves nothing."""
-    before = below(folder), threading.active_count(), tokenizer.encode("slow newest")
-    with pytest.raises(type(error)) as raised:
+    before = below(folder), tokenizer.encode("slow newest")
+    with none_left(), pytest.raises(type(error)) as raised:
         call()
     assert raised.value is error
-    assert (below(folder), threading.active_count(), tokenizer.encode("slow newest")) == before
+    assert (below(folder), tokenizer.encode("slow newest")) == before
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -181,6 +183,29 @@ def test_an_error_of_an_iterable(name, tokenizer, folder):
             check_unchanged(
                 lambda raising=raising: call(tokenizer, folder, raising), tokenizer, folder, error
             )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, f, items: Tokenizer(items, **OPTIONS, threads=3),
+        lambda t, f, items: Tokenizer(items, method="bpe", vocabulary_size=270, threads=3),
+        lambda t, f, items: t.extended(items, 280, threads=3),
+        lambda t, f, items: PieceCounts(items, pattern="gpt2", threads=3),
+        lambda t, f, items: t.encode_corpus(StreamedCorpus(items), threads=3),
+        lambda t, f, items: write_shards(StreamedCorpus(items), t, f / "new", threads=3),
+    ],
+    ids=["train", "train_raw", "extended", "counts", "encode_corpus", "shards"],
+)
+@pytest.mark.parametrize("place", [8, 20])
+def test_an_error_of_an_iterable_while_threads_work(place, call, tokenizer, folder, monkeypatch):
+    monkeypatch.setattr(record, "HASHED_TOGETHER", 100)
+    monkeypatch.setattr(count_work, "TASK_BYTES", 1000)
+    error = KeyError("mine")
+    raising = Raising(TEXTS * 3, place, error)
+    with small_work(64, 16, 1000, 100), begun() as threads:
+        check_unchanged(lambda: call(tokenizer, folder, raising), tokenizer, folder, error)
+    assert threads
 
 
 @pytest.mark.parametrize("name", PROGRESS)

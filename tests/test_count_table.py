@@ -1,7 +1,6 @@
 """Counting into tables: by chunks, batches and threads, held against the reference."""
 
 import shutil
-import threading
 from itertools import permutations
 from random import Random
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from alarms import Stopped, alarm, needs_alarms
 from cases import Generated, attempt, fresh
+from engine_threads import begun, none_left, small_work
 from strategies import CORPORA, PATTERNS
 from test_planted_faults import COMPILER, Fault, binary_with, engine_with
 from tokbpe import fast, patterns, reference
@@ -30,11 +30,8 @@ SPECIAL = {b"<e>": 0, b"w l": 1}
 @pytest.fixture
 def small():
     """Threads, groups and batches for a few bytes already."""
-    use_sizes(1, 1)
-    use_batches(50, 5)
-    yield
-    use_sizes(262144, 65536)
-    use_batches(67108864, 1048576)
+    with small_work():
+        yield
 
 
 def some_text(seed, words):
@@ -59,13 +56,8 @@ def compare(corpus, pattern, special=None, count_table=fast.count_table):
 @core
 @given(CORPORA, PATTERNS, st.sampled_from([None, SPECIAL, {b"a": 0}]))
 def test_random_corpora(corpus, pattern, special):
-    use_sizes(1, 1)
-    use_batches(50, 5)
-    try:
+    with small_work():
         compare(corpus, pattern, special)
-    finally:
-        use_sizes(262144, 65536)
-        use_batches(67108864, 1048576)
 
 
 @core
@@ -169,9 +161,8 @@ def test_equal_keys():
 @pytest.mark.parametrize("pattern", [None, "gpt2", "gpt5", "a*", 1])
 @pytest.mark.parametrize("special", [None, {b"<e>": 1}, {"<e>": 1}, 5])
 def test_errors_are_those_of_the_reference(small, corpus, pattern, special):
-    threads = threading.active_count()
-    compare(corpus, pattern, special)
-    assert threading.active_count() == threads
+    with none_left():
+        compare(corpus, pattern, special)
 
 
 @pytest.mark.parametrize("threads", [0, 2.0, "two"])
@@ -202,10 +193,9 @@ def test_progress_within_a_document(threads):
 @core
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_error_of_progress_comes_out_unchanged(small, threads):
-    before = threading.active_count()
-    with pytest.raises(ZeroDivisionError):
+    with none_left(), begun() as others, pytest.raises(ZeroDivisionError):
         fast.count_table(["low lower"] * 100, "gpt2", threads=threads, progress=lambda done: 1 / 0)
-    assert threading.active_count() == before
+    assert bool(others) == (threads > 1)
 
 
 @needs_alarms
@@ -214,11 +204,9 @@ def test_an_error_of_progress_comes_out_unchanged(small, threads):
 def test_interrupt(threads, document):
     large = document * (40_000_000 // len(document))
     documents = iter([large] * 100)
-    running = threading.active_count()
-    with pytest.raises(Stopped), alarm(0.2):
+    with none_left(), pytest.raises(Stopped), alarm(0.2):
         fast.count_table(documents, "gpt2", threads=threads)
     assert len([*documents]) > 50  # were not even begun
-    assert threading.active_count() == running
 
 
 # Tables

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alarms import alarm, needs_alarms
+from engine_threads import begun, none_left
 from strategies import TIE_BREAKS, texts
 from tokbpe import (
     PieceCounts,
@@ -224,20 +225,20 @@ def test_records_join():
 def test_documents_are_hashed_aside(size, monkeypatch):
     monkeypatch.setattr(record, "HASHED_TOGETHER", size)
     documents = [b"", b"a", b"low lower", b"newest" * 9] * 5
-    threads = threading.active_count()
     expected = Record()
     for document in documents:
         expected._add_digests(hashlib.sha256(document).digest())
     for aside in (False, True):
-        found = Record()
-        assert [*found.watch(documents, aside=aside)] == documents
-        assert found.plain() == {**expected.plain(), "bytes": sum(map(len, documents))}
-        with pytest.raises(TypeError, match="document 3 must be"):
-            [*Record().watch([*documents[:3], 5], aside=aside)]
-        with pytest.raises(ZeroDivisionError), Record().adding(aside) as add:
-            add(b"low" * 500)
-            raise ZeroDivisionError
-    assert threading.active_count() == threads
+        with none_left(), begun() as threads:
+            found = Record()
+            assert [*found.watch(documents, aside=aside)] == documents
+            assert found.plain() == {**expected.plain(), "bytes": sum(map(len, documents))}
+            with pytest.raises(TypeError, match="document 3 must be"):
+                [*Record().watch([*documents[:3], 5], aside=aside)]
+            with pytest.raises(ZeroDivisionError), Record().adding(aside) as add:
+                add(b"low" * 500)
+                raise ZeroDivisionError
+        assert bool(threads) == aside
 
 
 def test_documents_in_parts_are_one():
