@@ -1,14 +1,15 @@
 """Ctrl-C is answered in the middle of the compiled engine's work, within a second."""
 
 import os
-import threading
 import time
 from functools import partial
 from itertools import repeat
 
+import numpy as np
 import pytest
 
 from alarms import Stopped, alarm, needs_alarms
+from engine_threads import none_left
 from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, fast, write_shards
 from tokbpe.fast import build
 
@@ -142,12 +143,54 @@ def test_an_interrupt_keeps_what_was_learned(threads):
 def test_work_is_interrupted(work):
     """In the middle of compiled code, or of a check in Python that this calls."""
     call = work()
-    threads = threading.active_count()
-    raised = stopped(call)
+    with none_left():
+        raised = stopped(call)
     # Before the alarm's own; threads are begun, and waited for, by Python code in between.
     places = [entry.path for entry in raised.traceback[:-1] if entry.path.name != "threads.py"]
-    assert any(path.suffix == ".pyx" for path in places[-3:])
-    assert threading.active_count() == threads
+    assert any(path.suffix == ".pyx" for path in places[-3:]), places
+
+
+# A tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    text = noise(100_000).replace(b"a", b" ")
+    return Tokenizer(text, method="bpe", vocabulary_size=1000, pattern="cl100k")
+
+
+@needs_alarms
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda t, text: partial(t.encode_batch, [text] * 200, threads=2),
+        lambda t, text: partial(t.encode_batch_arrays, [text] * 200, threads=1),
+        lambda t, text: partial(t.encode_batch_arrays, [text] * 200, threads=2),
+        lambda t, text: partial(t.encode_array, text * 80, threads=2),
+        lambda t, text: partial(t.count, text * 80),
+        lambda t, text: partial(t.count_batch, [text] * 200, threads=2),
+        lambda t, text: partial(t.encode_bytes_with_offsets, text * 40),
+        lambda t, text: partial(t.usage, [text] * 200),
+        lambda t, text: partial(t.decode, np.broadcast_to(np.uint32(97), 150_000_000)),
+    ],
+    ids=[
+        "batch",
+        "batch_arrays",
+        "batch_arrays_by_threads",
+        "array_by_threads",
+        "count",
+        "count_batch",
+        "offsets",
+        "usage",
+        "decode",
+    ],
+)
+def test_work_of_a_tokenizer_is_interrupted(work, tokenizer):
+    tokenizer = Tokenizer.from_state(tokenizer.state())
+    tokenizer.cache_bytes = 0  # less text takes long enough
+    call = work(tokenizer, noise(1_000_000).replace(b"a", b" "))
+    with none_left():
+        stopped(call)
 
 
 # Files
@@ -164,12 +207,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    text = noise(100_000).replace(b"a", b" ")
-    return Tokenizer(text, method="bpe", vocabulary_size=1000, pattern="cl100k")
-
-
 @needs_alarms
 @pytest.mark.parametrize(
     "work",
@@ -184,7 +221,6 @@ def tokenizer():
     ids=["count", "train", "encode_corpus", "encode_file", "shards", "shards_by_threads"],
 )
 def test_work_on_files_is_interrupted(work, tokenizer, folder):
-    threads = threading.active_count()
-    stopped(lambda: work(tokenizer, folder))
-    assert threading.active_count() == threads
+    with none_left():
+        stopped(lambda: work(tokenizer, folder))
     assert os.listdir(folder.parent) == ["in"]
