@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
+from engine_threads import begun, none_left
 from tokbpe import PieceCounts, StreamedCorpus, Tokenizer, write_shards
 from tokbpe.fast.groups import THREAD_TEXT_SIZE
 
@@ -84,17 +87,17 @@ def test_threads_change_nothing(texts, normalizer):
     documents = TEXTS[texts]
     rows = [tokenizer.encode_array(part, threads=1, **OPTIONS).tolist() for part in documents]
     counts = [tokenizer.count(part, allowed_special="all") for part in documents]
-    before = threading.active_count()
     for threads in COUNTS if normalizer is None else [2]:
-        assert tokenizer.encode_batch(documents, threads=threads, **OPTIONS) == rows
-        ids, offsets = tokenizer.encode_batch_arrays(documents, threads=threads, **OPTIONS)
-        assert offsets.tolist() == np.cumsum([0, *map(len, rows)]).tolist()
-        assert ids.tolist() == [id for row in rows for id in row]
-        found = tokenizer.count_batch(documents, allowed_special="all", threads=threads)
-        assert found.tolist() == counts
-        for part, row in zip(documents[:1], rows):
-            assert tokenizer.encode_array(part, threads=threads, **OPTIONS).tolist() == row
-        assert threading.active_count() == before
+        with none_left(), begun() as others:
+            assert tokenizer.encode_batch(documents, threads=threads, **OPTIONS) == rows
+            ids, offsets = tokenizer.encode_batch_arrays(documents, threads=threads, **OPTIONS)
+            assert offsets.tolist() == np.cumsum([0, *map(len, rows)]).tolist()
+            assert ids.tolist() == [id for row in rows for id in row]
+            found = tokenizer.count_batch(documents, allowed_special="all", threads=threads)
+            assert found.tolist() == counts
+            for part, row in zip(documents[:1], rows):
+                assert tokenizer.encode_array(part, threads=threads, **OPTIONS).tolist() == row
+        assert threads is None or bool(others) == (threads > 1 and texts != "none")
 
 
 def test_threads_of_a_file(tmp_path):
@@ -129,6 +132,43 @@ def test_whatever_the_engine_threads_are_checked():
     with pytest.raises(ValueError, match="threads must be from 1 to"):
         tokenizer.encode_array("low", threads=0)
     assert tokenizer.encode_batch(["low"], threads=2) == [tokenizer.encode("low")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, text: t.encode_array(text, threads=1),
+        lambda t, text: t.encode_batch([text], threads=1),
+        lambda t, text: t.encode_batch_arrays([text], threads=1),
+        lambda t, text: t.count_batch([text], threads=1),
+    ],
+    ids=["array", "batch", "batch_arrays", "count_batch"],
+)
+def test_others_work_meanwhile(call):
+    """Who holds the GIL for all of a call makes every other thread wait as long."""
+    tokenizer = Tokenizer.from_bytes()
+    words = "low lower lowest " * 500_000
+
+    def longest_wait():
+        """Of another thread, as a part of the call."""
+        moments, ended = [], threading.Event()
+
+        def note():
+            while not ended.wait(0.001):
+                moments.append(time.perf_counter())
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(note)
+            try:
+                start = time.perf_counter()
+                call(tokenizer, words)
+                end = time.perf_counter()
+            finally:
+                ended.set()
+        within = [start, *(moment for moment in moments if start < moment < end), end]
+        return max(later - earlier for earlier, later in pairwise(within)) / (end - start)
+
+    assert any(longest_wait() < 0.5 for _ in range(20))  # a busy machine can only make it longer
 
 
 # Where there are no threads
