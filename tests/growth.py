@@ -1,7 +1,9 @@
-"""What takes how much longer than what: no time by itself, which depends on the machine."""
+"""What takes how much longer than what: no time by itself, which depends on the machine. And what
+takes how much memory."""
 
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +33,16 @@ def ratio(work: Callable[[], object], other: Callable[[], object], enough: float
 def growth(work: Callable[[Any], object], short: Any, long: Any, enough: float) -> float:
     """How much longer some work takes with what is long than with what is short."""
     return ratio(lambda: work(long), lambda: work(short), enough)
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes that some work has of Python's memory."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def calls(work: Callable[[], object]) -> int:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import peak
 from strategies import FLAGS
 from tokbpe import Tokenizer, encoding, engines, methods
 from tokbpe.vocabulary import Vocabulary
@@ -140,7 +141,10 @@ def test_surrogates_are_replaced_everywhere(tokenizer):
     options = {"errors": "replace"}
     expected = tokenizer.encode("\ufffd")
     assert tokenizer.encode_array("\ud83d", **options).tolist() == expected
+    assert tokenizer.encode_with_offsets("\ud83d", **options).ids == expected
     assert tokenizer.encode_batch(["\ud83d", b"a"], **options)[0] == expected
+    assert tokenizer.encode_batch_arrays(["\ud83d"], **options)[0].tolist() == expected
+    assert tokenizer.count("\ud83d", **options) == len(expected)
     assert tokenizer.count_batch(["\ud83d"], **options).tolist() == [len(expected)]
     out = np.zeros(9, np.uint32)
     assert tokenizer.encode_into("\ud83d", out, **options) == len(expected)
@@ -312,6 +316,15 @@ def test_batches(tokenizer, texts, options):
     counts = tokenizer.count_batch(texts, allowed_special=allowed)
     assert counts.dtype == np.uint64
     assert counts.tolist() == [tokenizer.count(text, allowed_special=allowed) for text in texts]
+
+
+def test_arrays_take_no_number_of_python_for_each_id(bpe):
+    """What the engine has itself is not seen here; of a list each id takes 8 bytes at least."""
+    texts = ["low lower lowest " * 20_000] * 3
+    tokens = int(bpe.count_batch(texts).sum())
+    arrays = peak(lambda: bpe.encode_batch_arrays(texts, threads=1))
+    lists = peak(lambda: bpe.encode_batch(texts, threads=1))
+    assert arrays < 5 * tokens < 8 * tokens < lists
 
 
 def test_an_error_of_an_iterator_comes_out_unchanged(tokenizer):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from growth import ratio
+from growth import peak, ratio
 from strategies import PATTERN_TEXTS
 from tokbpe import StreamDecoder, Tokenizer, engines, files
 from tokbpe.vocabulary import Vocabulary
@@ -64,7 +64,7 @@ def test_encode_batch_with_a_frame():
 
 def test_a_batch_costs_no_more_than_a_loop():
     tokenizer = MADE["bpe"]
-    texts = ["low l"] * 5_000
+    texts = ["low l"] * 100_000
 
     def loop():
         return [tokenizer.encode(text) for text in texts]
@@ -223,6 +223,25 @@ def test_count(text, method, limit):
         size = len(tokenizer.encode(text, allowed_special=allowed))
         expected = size if limit is None else min(size, limit + 1)
         assert tokenizer.count(text, limit, allowed_special=allowed) == expected
+
+
+def test_counting_ends_at_the_limit():
+    """So it hardly matters how much text is behind it."""
+    tokenizer = Tokenizer(CORPUS, method="bpe", pattern="gpt2")
+    text = "low lower " * 400_000
+
+    def limited():
+        assert tokenizer.count(text, 100) == 101
+
+    assert ratio(limited, lambda: tokenizer.count(text), 0.2) < 0.2
+
+
+def test_counting_makes_no_ids():
+    tokenizer = Tokenizer(CORPUS, method="bpe", pattern="gpt2")
+    text = "low lower " * 100_000
+    tokens = tokenizer.count(text)
+    ids = peak(lambda: tokenizer.encode(text))
+    assert peak(lambda: tokenizer.count(text)) < tokens < 8 * tokens < ids
 
 
 def test_what_cannot_be_counted(bpe):
