@@ -303,6 +303,41 @@ def test_what_was_never_made_is_as_closed(use):
         USES[use](Tokenizer.__new__(Tokenizer))
 
 
+def failing():
+    yield "abab"
+    raise KeyError("mine")
+
+
+def told(done, total):
+    raise KeyError("mine")
+
+
+@core
+@pytest.mark.parametrize(
+    ("corpus", "options"),
+    [
+        ("", {"method": "bpe"}),
+        ("abab", {"method": "wordpiece"}),
+        ("abab", {"engine": "c"}),
+        ("abab", {"cache_bytes": -1}),
+        (["abab", 5], {"method": "bpe"}),
+        (failing(), {"method": "bpe"}),
+        ("abab", {"method": "bpe", "progress": told}),
+        # Behind the last merge: the warning of a smaller vocabulary is an error here.
+        ("abab", {"method": "bpe", "vocabulary_size": 300}),
+    ],
+    ids=["nothing", "method", "engine", "cache", "document", "iterator", "progress", "warning"],
+)
+def test_what_could_not_be_made_is_as_closed(corpus, options):
+    tokenizer = Tokenizer.__new__(Tokenizer)
+    with pytest.raises((ValueError, TypeError, KeyError, UserWarning)):
+        tokenizer.__init__(corpus, **options)
+    assert repr(tokenizer) == "<Tokenizer, closed>"
+    for use in ("encode", "save", "vocabulary"):
+        with pytest.raises(ValueError, match="this tokenizer is closed"):
+            USES[use](tokenizer)
+
+
 @core
 def test_calls_already_running_finish(tokenizer):
     """A caller's own iterator closes the tokenizer in the middle of the call."""

@@ -1,9 +1,20 @@
 """The facade's own behavior, apart from the systems of the specification."""
 
+import json
+
 import numpy as np
 import pytest
 
-from tokbpe import Tokenizer, engines
+from tokbpe import (
+    Corpus,
+    PieceCounts,
+    StreamedCorpus,
+    Tokenizer,
+    engines,
+    fast,
+    metrics,
+    write_shards,
+)
 from tokbpe.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.core
@@ -29,6 +40,51 @@ def test_lone_surrogate_in_training_names_the_document():
         with pytest.raises(UnicodeEncodeError, match=r"document 1") as raised:
             Tokenizer(["fine", "a\udc00"], method="bpe", engine=engine)
         assert raised.value.start == 1
+
+
+LONE = "é\ud83d"  # the place is that of the character, not of a byte
+# Calls that take text. The folder is for what is written.
+TAKING_TEXT = {
+    "encode": lambda t, f: t.encode(LONE),
+    "encode_array": lambda t, f: t.encode_array(LONE),
+    "encode_into": lambda t, f: t.encode_into(LONE, np.zeros(9, np.uint32)),
+    "encode_batch": lambda t, f: t.encode_batch(["a", LONE]),
+    "encode_batch_arrays": lambda t, f: t.encode_batch_arrays(["a", LONE], threads=2),
+    "encode_with_offsets": lambda t, f: t.encode_with_offsets(LONE),
+    "encode_chat": lambda t, f: t.encode_chat([("user", "a"), ("user", LONE)]),
+    "count": lambda t, f: t.count(LONE),
+    "count_limited": lambda t, f: t.count(LONE, 1),
+    "count_batch": lambda t, f: t.count_batch(["a", LONE]),
+    "truncate": lambda t, f: t.truncate(LONE, 1),
+    "split_at": lambda t, f: t.split_at(LONE, 1),
+    "usage": lambda t, f: t.usage(["a", LONE]),
+    "metrics": lambda t, f: metrics.measure(t, ["a", LONE]),
+    "train": lambda t, f: Tokenizer(["a", LONE], method="bpe"),
+    "train_byte": lambda t, f: Tokenizer(["a", LONE]),
+    "train_char": lambda t, f: Tokenizer(["a", LONE], method="char"),
+    "train_word": lambda t, f: Tokenizer(["a", LONE], method="word"),
+    "train_steps": lambda t, f: [*Tokenizer.train_steps(["a", LONE])],
+    "extended": lambda t, f: t.extended(["a", LONE], 300),
+    "counts": lambda t, f: PieceCounts(["a", LONE]),
+    "corpus": lambda t, f: Corpus(["a", LONE]),
+    "encode_corpus": lambda t, f: t.encode_corpus(StreamedCorpus(["a", LONE])),
+    "shards": lambda t, f: write_shards(StreamedCorpus(["a", LONE]), t, f / "out"),
+    "shards_of_a_file": lambda t, f: write_shards(f / "in.jsonl", t, f / "out"),
+    "engine_encode": lambda t, f: fast.encode(LONE, fast.encoding_table([b"a"], [])),
+}
+
+
+@pytest.mark.parametrize("engine", engines.NAMES)
+@pytest.mark.parametrize("name", TAKING_TEXT)
+def test_a_lone_surrogate_is_the_same_error_everywhere(name, engine, tmp_path, monkeypatch):
+    monkeypatch.setenv(engines.VARIABLE, engine)
+    tokenizer = Tokenizer("low lower", method="bpe", reserved=["EOS", "USER"])
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": LONE}) + "\n")
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as raised:
+        TAKING_TEXT[name](tokenizer, tmp_path)
+    error = raised.value
+    assert (error.object[error.start : error.end], error.start) == ("\ud83d", 1)
+    assert not (tmp_path / "out").exists()
 
 
 def test_encode_and_encode_bytes_point_to_each_other(bpe):
