@@ -151,6 +151,9 @@ def test_a_real_vocabulary_against_tokenizers(name, real, data):
         with file.open(encoding="utf-8") as opened:
             text = opened.read(50_000)
         assert ids_of(ours, text) == peer_ids(theirs, text), file.name
+    ids = ours.encode("low".join(contents), allowed_special="all")
+    for skip in (False, True):
+        assert ours.decode(ids, skip_special=skip) == theirs.decode(ids, skip_special_tokens=skip)
 
 
 def test_qwen(real):
@@ -160,6 +163,7 @@ def test_qwen(real):
     assert tokenizer.encode("<think>") == [151667]
     assert tokenizer.encode("<|im_end|>") != [151645]
     assert tokenizer.encode("<|im_end|>", allowed_special={"<|im_end|>"}) == [151645]
+    assert tokenizer.decode([151667, 151645, 151668], skip_special=True) == "<think></think>"
     assert tokenizer.encode("e\u0301") == tokenizer.encode("é")
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from cases import bytes_of
 from growth import growth
 from strategies import FLAGS, SEEDS, SPELLINGS, special_documents, texts
-from tokbpe import Tokenizer, engines, fast, reference
+from tokbpe import Tokenizer, decode_stream, engines, fast, reference
 from tokbpe.fast.special import WINDOW_SIZE
+from tokbpe.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.core
 
@@ -233,6 +234,25 @@ def test_layout_of_each_method(engine_name, method, special_ids):
     assert ids[-1] == tokenizer.eos_id
     assert len(ids) == 2 * len(plain.encode("ab")) + 2
     assert tokenizer.decode(ids, skip_special=True).replace(" ", "") == "abab"
+
+
+def test_what_is_skipped(engine_name):
+    """Special tokens and reserved ids, but no added tokens that are not special."""
+    vocabulary = Vocabulary(
+        "bpe",
+        tuple(bytes([byte]) for byte in range(256)),
+        added_tokens={"<t>": 300},
+        special_tokens={"<s>": 301},
+        reserved={"EOS": 302},
+    )
+    tokenizer = Tokenizer.from_vocabulary(vocabulary)
+    ids = tokenizer.encode("a<t><s>b", allowed_special="all", eos=True)
+    assert ids == [97, 300, 301, 98, 302]
+    assert tokenizer.decode(ids) == "a<t><s>b<|EOS|>"
+    assert tokenizer.decode(ids, skip_special=True) == "a<t>b"
+    assert tokenizer.decode_bytes(ids) == b"a<t><s>b"
+    assert tokenizer.decode_bytes(ids, skip_special=True) == b"a<t>b"
+    assert "".join(decode_stream(tokenizer, ids, skip_special=True)) == "a<t>b"
 
 
 # Plain text
