@@ -341,6 +341,19 @@ def test_a_merge_that_looks_like_a_header_survives(read, tmp_path):
     assert tokenizer.merges.tolist()[0] == [vocab["#version"], vocab["s"]]
 
 
+def test_merges_of_white_space(tmp_path):
+    """None breaks a line, or looks like the space between two pieces."""
+    pieces = [b"  ", b"\n\n", b"\r\n", b" \n", b"\x00\t", b"\x85\xa0", b"\x0b\x0c", b"\x1c "]
+    merges = np.array([[*piece] for piece in pieces], np.uint32)
+    vocabulary = Vocabulary("bpe", BYTES, merges, pattern=patterns.get("gpt2"))
+    tokenizer = Tokenizer.from_vocabulary(vocabulary)
+    tokenizer.to_gpt2(tmp_path)
+    lines = (tmp_path / "merges.txt").read_text("utf-8").split("\n")
+    assert lines[1:4] == ["Ġ Ġ", "Ċ Ċ", "č Ċ"] and len(lines) == len(pieces) + 2
+    loaded = Tokenizer.from_gpt2(tmp_path)
+    assert loaded == tokenizer and loaded.vocabulary[256:] == tuple(pieces)
+
+
 @given(
     st.lists(st.text("ab# \u0301好", max_size=20), max_size=5),
     st.sampled_from(["bytes", "gpt2"]),

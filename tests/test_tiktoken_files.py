@@ -652,6 +652,7 @@ def test_a_megabyte_of_spaces(real):
 
 LONG_TEXTS = {
     "a": lambda size: "a" * size,
+    "ab": lambda size: "ab" * (size // 2),
     "^": lambda size: "^" * size,
     "_": lambda size: "_" * size,
     "digits": lambda size: "1234567890" * (size // 10),

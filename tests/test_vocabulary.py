@@ -72,6 +72,22 @@ def test_gaps(tokenizer_of):
         tokenizer.decode_bytes([301])
 
 
+@pytest.mark.parametrize("engine", engines.NAMES)
+@pytest.mark.parametrize("kind", ["gpt2", "huggingface", "json", "tiktoken"])
+def test_imported_merges_have_no_counts(kind, engine, tmp_path):
+    trained = Tokenizer("low lower " * 9, method="bpe", vocabulary_size=260, pattern="gpt2")
+    path = tmp_path if kind == "gpt2" else tmp_path / "file"
+    getattr(trained, f"to_{kind}")(path)
+    options = {"pattern": "gpt2"} if kind in ("json", "tiktoken") else {}
+    read = getattr(Tokenizer, f"from_{kind}")(path, engine=engine, **options)
+    read.save(tmp_path / "saved")
+    for tokenizer in (read, Tokenizer.load(tmp_path / "saved", engine=engine)):
+        merges, counts = tokenizer.merges, tokenizer.merge_counts
+        assert (merges.dtype, counts.dtype) == (np.uint32, np.uint64)
+        assert merges.shape == ((0, 2) if kind == "tiktoken" else (4, 2))
+        assert counts.shape == (0,)
+
+
 @given(seed=SEEDS, text=st.text("abc", max_size=40))
 def test_ids_of_merges_may_be_any(seed, text):
     """Training with its ids renamed encodes alike but for the names."""
