@@ -1,8 +1,9 @@
 """Cutting text into pieces: what both engines give, and the compiled scanners held against the
 patterns themselves."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import groupby, product
 
 import pytest
 from hypothesis import given
@@ -122,6 +123,35 @@ def test_every_byte_and_broken_character(pattern):
             agree(text.encode() + broken, pattern)
             agree(broken + text.encode(), pattern)
             agree(b"\xff" + text.encode() + broken + text.encode() + broken, pattern)
+
+
+def by_definition(data, pattern):
+    """What Python's strict decoder takes is cut as text; each run of other bytes is one piece."""
+    text = data.decode("utf-8", "surrogateescape")
+    pieces = []
+    for broken, run in groupby(text, lambda character: "\udc80" <= character <= "\udcff"):
+        part = "".join(run)
+        if broken:
+            pieces.append(part.encode("utf-8", "surrogateescape"))
+        else:
+            pieces += reference.split(part, pattern)
+    return pieces
+
+
+@pytest.mark.parametrize("pattern", [*COMPILED, "[a-z]+"], ids=repr)
+@given(data=DATA)
+def test_bytes_are_cut_by_the_definition(pattern, data):
+    """Also where training counts them."""
+    pieces = by_definition(data, pattern)
+    for engine in (reference, fast):
+        assert engine.split(data, pattern) == pieces
+        assert engine.count_pieces([data], pattern) == Counter(pieces)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("broken", NOT_UTF8, ids=repr)
+def test_a_run_of_other_bytes_is_one_piece(engine, broken):
+    assert engine.split(b"a" + broken * 2 + b"b", "gpt2") == [b"a", broken * 2, b"b"]
 
 
 @pytest.mark.core
