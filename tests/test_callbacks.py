@@ -38,6 +38,12 @@ ERRORS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    with none_left():
+        yield
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
     return Tokenizer(Corpus(TEXTS), **OPTIONS, reserved=["BOS", "EOS", "USER"])
@@ -165,7 +171,7 @@ def below(folder):
 def check_unchanged(call, tokenizer, folder, error):
     """The call raises this very error, and leaves nothing."""
     before = below(folder), tokenizer.encode("slow newest")
-    with none_left(), pytest.raises(type(error)) as raised:
+    with pytest.raises(type(error)) as raised:
         call()
     assert raised.value is error
     assert (below(folder), tokenizer.encode("slow newest")) == before
