@@ -648,6 +648,40 @@ def test_an_error_of_reading_names_the_file_of_a_command(
     assert re.fullmatch(f"tokbpe: error: {name}: Input/output error\n", told), told
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: small().save(path),
+        lambda path: Tokenizer.from_bytes().to_json(path),
+        lambda path: PieceCounts().save(path),
+        lambda path: write_shards(__file__, small(), path),
+        Tokenizer.load,
+        Tokenizer.from_json,
+        PieceCounts.load,
+        Shards,
+        Corpus.from_files,
+        PieceCounts.from_files,
+        lambda path: [*small().encode_file(path)],
+    ],
+    ids=["save", "to_json", "counts.save", "write_shards", "load", "from_json"]
+    + ["counts.load", "shards", "corpus", "counts.from_files", "encode_file"],
+)
+@pytest.mark.parametrize("path", ["a\0b", b"a\0b"], ids=["text", "bytes"])
+def test_a_path_with_a_null_byte_is_named(call, path):
+    with pytest.raises(ValueError, match=r"a\\x00b(/manifest\.json)?',? has a null byte, which no"):
+        call(path)
+
+
+@pytest.mark.parametrize(
+    "words", [["train", "a\0b", "-o", "new"], ["train", __file__, "-o", "a\0b"]]
+)
+def test_a_path_with_a_null_byte_is_named_by_a_command(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 1
+    expected = "tokbpe: error: the path 'a\\x00b' has a null byte, which no path has\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_ids_far_apart_take_no_memory(engine):
     import tracemalloc
 

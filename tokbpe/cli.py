@@ -512,6 +512,7 @@ def show_demo(arguments: argparse.Namespace) -> Iterator[str | bytes]:
 def reading(name: str) -> Iterator[BinaryIO]:
     """A file, or standard input, which stays open. OSError for a device."""
     if name != STANDARD:
+        files.check_path(name)
         files.check_kind(os.stat(name), name)
         with files.readable(name) as file:
             yield file
@@ -590,6 +591,7 @@ def check_new(output: str) -> None:
     """OSError, before any work, where a file could not be written after it."""
     if output == STANDARD:
         return
+    files.check_path(output)
     if os.path.lexists(output):
         raise FileExistsError(
             errno.EEXIST, "this path exists, and no file is ever replaced", output

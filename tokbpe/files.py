@@ -51,6 +51,7 @@ def readable(
     path: str | bytes, opener: Callable[[str, int], int] | None = None
 ) -> io.BufferedReader:
     """A file to read from, whose errors name it."""
+    check_path(path)
     return io.BufferedReader(NamedFile(path, opener=opener))
 
 
@@ -67,6 +68,12 @@ def without_waiting(name: str, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def check_path(path: Path) -> None:
+    """ValueError, naming it, for what no system takes for a path; else Python names none."""
+    if "\0" in os.fsdecode(path):
+        raise ValueError(f"the path {path!r} has a null byte, which no path has")
 
 
 def check_kind(status: os.stat_result, name: str) -> None:
@@ -129,6 +136,7 @@ def new_file(path: Path, alone: bool = True) -> Iterator[IO[bytes]]:
     FileExistsError if anything stands at the path, a dangling link included; another OSError if
     the file cannot be written. Both name the path, and nothing is left behind.
     """
+    check_path(path)
     target = os.fsdecode(path)
     with naming_target(target):
         if os.path.lexists(target):
@@ -160,6 +168,7 @@ def new_folder(path: Path) -> Iterator[str]:
     FileExistsError if anything stands at the path; another OSError if there is no way to write
     there. Both name the path, and nothing is left behind, unless the process is killed.
     """
+    check_path(path)
     target = os.path.normpath(os.fsdecode(path))
     temporary = os.path.join(folder_of(target), f".tokbpe-{os.urandom(8).hex()}")
     try:

@@ -109,6 +109,7 @@ def opened(source: Source) -> AbstractContextManager[Any]:
     if hasattr(source, "read"):
         return nullcontext(source)
     path = os.fspath(source)
+    files.check_path(path)
     files.check_kind(os.stat(path), os.fsdecode(path))
     return open(path, "rb")
 

@@ -116,6 +116,7 @@ def write_shards(
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a Tokenizer, not {arguments.type_name(tokenizer)}")
     checked(progress)
+    files.check_path(folder)
     special = arguments.special_choice(allowed_special, tokenizer.special_tokens)
     corpus = corpus_of(source)
     if executor is not None:
