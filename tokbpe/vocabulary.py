@@ -231,10 +231,11 @@ class Vocabulary:
     def usable_merges(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32] | None]:
         """The merges, and their ids if they have some of their own, without those that join a
         token of the alphabet that none makes: they never apply."""
-        lost = {*self.listed_tokens()} - {*self.ids_of_merges.tolist()}
-        if not lost:
+        listed = np.array(self.listed_tokens(), np.intp)
+        lost = listed[~np.isin(listed, self.ids_of_merges.astype(np.intp))]
+        if not len(lost):
             return self.merges, self.merge_ids
-        joins = np.isin(self.merges.astype(np.intp), np.array([*lost], np.intp))
+        joins = np.isin(self.merges.astype(np.intp), lost)
         kept = np.flatnonzero(~(joins[:, 0] | joins[:, 1]))
         return self.merges[kept], self.ids_of_merges[kept]
 
