@@ -479,14 +479,14 @@ def test_convert_never_replaces_anything(run, monkeypatch, target):
 def test_two_files_are_both_there_or_none(run, monkeypatch):
     assert run("convert own.tokbpe new/ --to gpt2") == (0, b"", "")
     assert sorted(path.name for path in Path("new").iterdir()) == ["merges.txt", "vocab.json"]
-    publish = files.publish
+    new_file = files.new_file
 
-    def full(path, data):
+    def full(path):
         if os.fsdecode(path).endswith("merges.txt"):
             raise OSError(28, "No space left on device", path)
-        publish(path, data)
+        return new_file(path)
 
-    monkeypatch.setattr(files, "publish", full)
+    monkeypatch.setattr(files, "new_file", full)
     code, _, error = run("convert own.tokbpe other --to gpt2")
     assert (code, error) == (1, "tokbpe: error: other: No space left on device\n")
     assert not Path("other").exists()
