@@ -113,6 +113,15 @@ def test_segments(text):
     assert all(nfc(segment) == normalized for segment, normalized in found)
 
 
+@pytest.mark.parametrize("mark", "\u0f73\u0f75\u0f81")
+def test_segments_of_what_means_two_marks(mark):
+    """They are no marks themselves, but move as marks do."""
+    for text in (f"a{mark}\u0301b", f"\u020d{mark}\u0323", f"e\u0301{mark}\u0f71\u0323"):
+        segments = [*nfc_segments(text)]
+        assert "".join(source for source, _ in segments) == text
+        assert "".join(normalized for _, normalized in segments) == nfc(text)
+
+
 def test_long_rows_of_marks(monkeypatch):
     """They are put in order before Python does it, which gives the same."""
     drawn = random.Random(4)

@@ -14,6 +14,7 @@ from tokbpe import (
     parquet,
     parquet_deltas,
     parquet_pages,
+    parquet_thrift,
 )
 
 pa = pytest.importorskip("pyarrow")
@@ -376,6 +377,29 @@ def test_a_file_that_ends_inside_a_page(tmp_path):
         [*Corpus.from_files(path)]
 
 
+def test_row_groups_of_the_same_bytes(tmp_path):
+    """Else a few bytes were worth a thousand times as much for each of many groups."""
+    good = written(pa.table({"text": ["a"]}), store_schema=False)
+    size = int.from_bytes(good[-8:-4], "little")
+    told = good[-8 - size : -8]
+    at = told.index(b"\x19\x1c\x19")  # a list of one group, which has a list of columns
+    end = parquet_thrift.behind(told, at + 2, parquet_thrift.STRUCTURE, 0)
+    twice = told[:at] + b"\x19\x2c" + told[at + 2 : end] * 2 + told[end:]
+    path = tmp_path / "a.parquet"
+    path.write_bytes(good[: -8 - size] + twice + len(twice).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ValueError, match=f"{path}: .*two row groups that both have the byte 4$"):
+        Corpus.from_files(path)
+
+
+def test_a_page_that_ends_behind_its_column():
+    data = io.BytesIO(written(pa.table({"text": TEXTS}), use_dictionary=False))
+    (chunk,) = parquet_pages.Footer(data).chunks(0, 1)
+    assert [*parquet_pages.pages(data, chunk)]
+    shorter = chunk._replace(size=chunk.size - parquet_pages.MOST_BEYOND - 1)
+    with pytest.raises(ValueError, match=r"a page of \d+ bytes that ends behind its column"):
+        list(parquet_pages.pages(data, shorter))
+
+
 def test_rows_that_are_missing(tmp_path):
     """As far as the footer tells: behind its columns, 300 stands there for all rows."""
     good = written(pa.table({"text": ["a"] * 300}), store_schema=False)
@@ -404,7 +428,11 @@ def header(*fields):
 NUMBER = 5, b"\x02"  # 1
 DAMAGED = {
     "empty": (b"", "it ends too early"),
-    "endless number": (header((5, b"\xff" * 10)), "a number without an end"),
+    "endless number": (header((5, b"\xff" * 10)), "a number of more than 64 bits"),
+    "large number": (header((5, b"\xff" * 9 + b"\2")), "a number of more than 64 bits"),
+    "field twice": (header(NUMBER)[:-1] + b"\x05\2\2\0", "field 1 stands twice"),
+    "field of 17 bits": (b"\x05\x82\x80\x08\2\0", "a field of the number 65537"),
+    "field below 1": (b"\x05\1\2\0", "a field of the number -1"),
     "map": (header((11, b"")), "a value of kind 11"),
     "other kind": (header((8, b"\1a")), "a value of kind 8"),
     "no kind": (header(), "a page of kind None"),

@@ -171,6 +171,12 @@ def test_merges_that_are_made_of_themselves(merges, ids, told):
         vocabulary(merges, ids)
 
 
+@pytest.mark.parametrize("ids", [None, [256, 257, 258]])
+def test_merges_of_the_same_pair(ids):
+    with pytest.raises(ValueError, match="merge 2 joins 97 and 98, as one before it does"):
+        vocabulary([(97, 98), (98, 97), (97, 98)], ids)
+
+
 def test_merges_that_stand_before_what_they_join():
     """Time grows with their number, and not with its square."""
 

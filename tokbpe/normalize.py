@@ -91,6 +91,7 @@ def nfc_segments(text: str) -> Iterator[tuple[str, str]]:
 def segment_pattern() -> re.Pattern[str]:
     """Finds characters with all those behind them that may move before them or join them."""
     joining = {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Jamo
+    joining.update(TWO_MARKS)
     for character in map(chr, range(sys.maxunicode + 1)):
         parts = unicodedata.decomposition(character).split()
         if len(parts) == 2 and not parts[0].startswith("<"):

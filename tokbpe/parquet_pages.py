@@ -8,6 +8,8 @@ Source: the format's `parquet.thrift`.
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from operator import attrgetter
 from typing import IO, Any, NamedTuple
 
 from tokbpe.parquet_thrift import NUMBER, PLACE, Damaged, EndsEarly, Wanted, structure_at
@@ -25,6 +27,8 @@ FOOTER_SHARE = 8
 # must be beyond that: pyarrow takes 700 bytes for one.
 MOST_COLUMNS = 2**17
 COLUMN_BYTES = 16
+# So far may the last page of a column end behind it: old writers forgot the header of a dictionary.
+MOST_BEYOND = 100
 # Of the header of a page, which may hold a long text; most need no more than the first.
 HEADER_BYTES = 2**7
 MOST_HEADER = 2**24
@@ -64,6 +68,15 @@ class Chunk(NamedTuple):
     dictionary: int  # that of the dictionary; 0: it tells of none
     codec: int
 
+    @property
+    def start(self) -> int:
+        """The offset of the first page, as pyarrow finds it."""
+        return self.dictionary if 0 < self.dictionary < self.data else self.data
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
 
 class Page(NamedTuple):
     """What the header of a page tells."""
@@ -93,13 +106,19 @@ class Footer:
         if count > most:
             raise Damaged(f"{count} columns of all row groups, of which {most} are read")
 
-    def chunks(self, leaf: int, leaves: int) -> Iterator[Chunk]:
+    def chunks(self, leaf: int, leaves: int) -> list[Chunk]:
         """Where a column stands in each row group: the one with the number `leaf` among those that
-        are stored, of which there are so many."""
+        are stored, of which there are so many. No two share bytes: what the file has once counts
+        once."""
+        found = []
         for group in self._groups:
             if len(group) != leaves:
                 raise Damaged(f"a row group of {len(group)} columns, which must be {leaves}")
-            yield chunk_of(structure_at(self._data, group[leaf], CHUNK)[0], self._end)
+            found.append(chunk_of(structure_at(self._data, group[leaf], CHUNK)[0], self._end))
+        for before, behind in pairwise(sorted(found, key=attrgetter("start"))):
+            if before.end > behind.start:
+                raise Damaged(f"two row groups that both have the byte {behind.start}")
+        return found
 
 
 def footer_of(file: IO[bytes], end: int) -> bytes:
@@ -127,11 +146,12 @@ def chunk_of(column: Mapping[int, Any], end: int) -> Chunk:
 
 def pages(file: IO[bytes], chunk: Chunk) -> Iterator[Page]:
     """The pages of a column in a row group, as pyarrow finds them."""
-    start = chunk.dictionary if 0 < chunk.dictionary < chunk.data else chunk.data
-    end = start + chunk.size
+    start = chunk.start
     left = chunk.values
-    while left > 0 and start < end:
+    while left > 0 and start < chunk.end:
         page = page_of(*header_at(file, start))
+        if page.place + page.packed > chunk.end + MOST_BEYOND:
+            raise Damaged(f"a page of {page.packed} bytes that ends behind its column")
         yield page
         start = page.place + page.packed
         if page.encoding is not None:

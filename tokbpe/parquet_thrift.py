@@ -18,6 +18,8 @@ TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, _, STRUCTURE 
 NUMBERS = {INT16, INT32, INT64}
 # Those that always take so many bytes, in a list.
 BYTES = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
+# The highest number of a field.
+MOST_FIELDS = 2**15 - 1
 # How deeply structures and lists may lie in others. In Parquet it is less.
 MOST_DEPTH = 16
 
@@ -55,6 +57,10 @@ class Reader:
         while byte := self._byte():
             step, kind = divmod(byte, 16)
             field = field + step if step else self._number()
+            if not 0 < field <= MOST_FIELDS:
+                raise Damaged(f"a field of the number {field}")
+            if field in found:  # of two, readers do not all take the same
+                raise Damaged(f"field {field} stands twice")
             if field in wanted:
                 found[field] = self._value(kind, wanted[field], depth + 1)
             elif kind not in (TRUE, FALSE):  # whose kind is their value
@@ -142,9 +148,9 @@ def bits_at(data: bytes, at: int) -> tuple[int, int]:
         byte = data[at]
         at += 1
         bits |= (byte & 127) << shift
-        if byte < 128:
+        if byte < 128 and bits < 2**64:
             return bits, at
-    raise Damaged("a number without an end")
+    raise Damaged("a number of more than 64 bits")
 
 
 def signed(bits: int) -> int:

@@ -298,6 +298,7 @@ class Vocabulary:
         ids = self.ids_of_merges
         if len(ids) == 0:
             return
+        self.validate_pairs()
         last = int(ids.argmax())
         arguments.whole_number(
             int(ids[last]), f"the id of merge {last}", 0, arguments.LARGEST_VOCABULARY - 1
@@ -324,6 +325,15 @@ class Vocabulary:
                     raise ValueError(
                         f"a merge makes {piece!r} with the id {id}, which is that of {pieces[id]!r}"
                     )
+
+    def validate_pairs(self) -> None:
+        """No two merges join the same ids."""
+        pairs = self.merges[:, 0].astype(np.uint64) << np.uint64(32) | self.merges[:, 1]
+        first_of = np.unique(pairs, return_index=True)[1]
+        if len(first_of) < len(pairs):
+            rank = int(np.setdiff1d(np.arange(len(pairs)), first_of)[0])
+            left, right = self.merges[rank].tolist()
+            raise ValueError(f"merge {rank} joins {left} and {right}, as one before it does")
 
     def validate_tokens(self) -> None:
         """Special and added tokens and reserved ids have an id of their own each."""
