@@ -498,6 +498,19 @@ def test_a_damaged_parquet_file(kind, parquet):
 
 
 @KINDS
+def test_a_bomb_of_empty_documents(kind, write):
+    """`max_bytes` does not count them, but `max_documents` does."""
+    path = write("a.txt.gz", gzip.compress(b"\n" * 10**7))
+    options = {"documents": "line", "max_documents": 10}
+
+    def refuse():
+        with pytest.raises(ValueError, match=r"a\.txt\.gz: document 10: .* max_documents=10 "):
+            list(kind.from_files(path, **options))
+
+    assert calls(refuse) < 10**4
+
+
+@KINDS
 def test_a_table_without_rows(kind, parquet, write):
     path = parquet("a.parquet", {"text": []}, {"text": "string"})
     with pytest.raises(ValueError, match=r"a\.parquet: there is no document, and a corpus needs"):
